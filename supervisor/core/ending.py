@@ -1,0 +1,99 @@
+"""Reading an end: an exit and a plan become a hand-off. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from supervisor.core.entry import MAX_SURVIVORS, Death, HandOff
+from supervisor.core.launch_plan import LaunchPlan
+from supervisor.core.liveness import Now
+from supervisor.core.ports import Exit
+from supervisor.core.text import bounded, one_line
+
+# the portable numbers of POSIX and those that Linux and macOS share; others are named by number
+_SIGNALS = {
+    1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 8: "FPE", 9: "KILL", 11: "SEGV", 13: "PIPE", 14: "ALRM", 15: "TERM",
+}  # fmt: skip
+
+
+def signal_name(number: int) -> str:
+    """`KILL` for 9; `SIG34` for one without a portable name."""
+    return _SIGNALS.get(number, f"SIG{number}")
+
+
+def signal_number(name: str) -> int:
+    """The inverse of `signal_name`; 0 for an unknown name."""
+    by_name = {n: number for number, n in _SIGNALS.items()}
+    return by_name.get(name) or int(re.sub(r"\D", "", name) or 0)
+
+
+def ended(
+    end: Exit, plan: LaunchPlan, *, stopped: bool, now: int, leftovers: int = 0, survivors: Sequence[str] = ()
+) -> HandOff:
+    """The hand-off of an agent whose process has ended. An unknown end is neither success nor failure."""
+    notes = [f"{leftovers} of its processes still run (`supervisor stop` ends them)"] if leftovers else []
+    success = None
+    if end.signal is not None:
+        success = False
+    elif end.code is not None:
+        success = end.code in plan.success_codes
+    return HandOff(
+        outcome="exited" if end.code is not None else "signaled" if end.signal is not None else "unknown",
+        cause="stopped" if stopped else "ended",
+        observed_at=now,
+        code=end.code,
+        signal=signal_name(end.signal) if end.signal is not None else None,
+        success=success,
+        detail="; ".join(notes),
+        survivors=tuple(survivors)[:MAX_SURVIVORS],
+    )
+
+
+def not_started(why: str, *, cause: str, now: int) -> HandOff:
+    """The hand-off of an agent that never ran."""
+    return HandOff(
+        outcome="not_started",
+        cause="stopped" if cause == "stopped" else "lost" if cause == "lost" else "spawn_failed",
+        observed_at=now,
+        success=False,
+        detail=bounded(one_line(why, 500), 500),
+    )
+
+
+def death(end: Exit, now: Now) -> Death:
+    """One line of the tally."""
+    return Death(
+        at=now.wall_ms,
+        boot_id=now.machine.boot_id,
+        monotonic_ns=now.monotonic_ns,
+        code=end.code,
+        signal=signal_name(end.signal) if end.signal is not None else None,
+    )
+
+
+def exit_status(hand_off: HandOff) -> int:
+    """What `launch` in the foreground and `wait` end with: the code, 128 + n, or 1 when it is not known."""
+    if hand_off.code is not None:
+        return hand_off.code
+    if hand_off.signal is not None:
+        return 128 + signal_number(hand_off.signal)
+    return 1
+
+
+def describe(hand_off: HandOff) -> str:
+    """For people: `exited with 3`, `killed by TERM (stopped)`, `ended, nobody knows how`, …"""
+    how = {
+        "exited": f"exited with {hand_off.code}",
+        "signaled": f"killed by {hand_off.signal}",
+        "unknown": "ended, nobody could learn how",
+        "not_started": "never started",
+    }[hand_off.outcome]
+    why = {"ended": "", "stopped": " (stopped)", "lost": " (found dead)", "spawn_failed": ""}[hand_off.cause]
+    detail = f": {hand_off.detail}" if hand_off.detail else ""
+    return f"{how}{why}{detail}{_survivors(hand_off.survivors)}"
+
+
+def _survivors(survivors: Iterable[str]) -> str:
+    names = ", ".join(survivors)
+    return f"; still alive: {names}" if names else ""

@@ -1,0 +1,68 @@
+"""Errors with a code, an exit status and fields. Raised only where nobody up the stack can act but by telling.
+
+Expected outcomes are values (`Refused`, `Conflict`, ...), not these.
+"""
+
+from __future__ import annotations
+
+EXIT_DONE = 0
+EXIT_REFUSED = 1
+EXIT_USAGE = 2
+EXIT_NOT_FOUND = 3
+EXIT_NOBODY_SERVING = 4
+EXIT_INTERNAL = 70
+
+
+class SupervisorError(Exception):
+    """Base: `code` is the stable machine name, `exit_code` what a command ends with, `hint` what to do next."""
+
+    code = "failed"
+    exit_code = EXIT_REFUSED
+
+    def __init__(self, message: str, *, hint: str = "", **fields: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.fields = fields
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.hint}" if self.hint else self.message
+
+
+class Refused(SupervisorError):
+    """A command is refused for a reason that its user can do something about."""
+
+    code = "refused"
+
+
+class UsageError(SupervisorError):
+    """The command line does not make sense."""
+
+    code = "usage"
+    exit_code = EXIT_USAGE
+
+
+class NotFound(SupervisorError):
+    """Nothing, or more than one thing, has this name."""
+
+    code = "not_found"
+    exit_code = EXIT_NOT_FOUND
+
+
+class BadState(Refused):
+    """The state root cannot be used: owner, mode, symlink, or no place for it."""
+
+    code = "bad_state_root"
+
+
+class BadInput(Refused):
+    """A file or value given by the user is malformed: names the file, the place and the reason."""
+
+    code = "bad_input"
+
+
+class IllegalMove(SupervisorError):
+    """A transition that the table does not allow: a bug in the caller, never an input."""
+
+    code = "illegal_move"
+    exit_code = EXIT_INTERNAL

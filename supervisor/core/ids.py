@@ -1,0 +1,52 @@
+"""Identifiers: what is a valid one, and its safe file name. Owns no state; never touches a file."""
+
+from __future__ import annotations
+
+import re
+
+from supervisor.core.errors import BadInput
+
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+MAX_ID_BYTES = 200
+
+
+def encode(identifier: str) -> str:
+    """Percent-encode as JavaScript's `encodeURIComponent` does, so that pi and we name the same file."""
+    return "".join(chr(b) if b in _UNRESERVED else f"%{b:02X}" for b in identifier.encode())
+
+
+def session_id(raw: str) -> str:
+    """The trimmed session id.
+
+    Raises:
+        BadInput: empty, `unknown`, `.`, `..`, over 200 bytes (encoded: it becomes a file name), control characters,
+            or not encodable as UTF-8.
+    """
+    text = raw.strip()
+    if not text or text.lower() == "unknown" or text in {".", ".."}:
+        raise BadInput(f"{raw!r} is no session id")
+    if _CONTROL.search(text):
+        raise BadInput(f"session id {raw!r} holds control characters")
+    try:
+        too_long = len(encode(text)) > MAX_ID_BYTES
+    except UnicodeEncodeError:
+        raise BadInput(f"session id {raw!r} is not valid text") from None
+    if too_long:
+        raise BadInput(f"session id {text[:40]!r}… is longer than {MAX_ID_BYTES} bytes")
+    return text
+
+
+def agent_name(raw: str) -> str:
+    """A name for people: letters, digits, `.`, `_`, `-`, at most 64, not starting with punctuation.
+
+    Raises:
+        BadInput: anything else.
+    """
+    if not _NAME.match(raw):
+        raise BadInput(
+            f"{raw[:80]!r} is no agent name",
+            hint="Use 1-64 letters, digits, '.', '_' or '-', starting with a letter or digit",
+        )
+    return raw

@@ -1,0 +1,189 @@
+"""Profile + request → a frozen plan. Compiled once and stored with the entry: a resume uses what was launched.
+
+Pure: environment and clock come in as values. The plan holds names of environment variables, never their values,
+and a reference to the prompt, never its text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from supervisor.core.errors import BadInput
+from supervisor.core.profile import Groups, LaunchProfile, Policy, RestartPolicy, Tokens, field_of
+
+MAX_ARGV_PROMPT = 96 * 1024
+"""Linux takes at most 128 KiB in one argument; longer prompts need stdin."""
+
+_VAR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+Mode = Literal["headless", "interactive"]
+
+
+class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How the agent was launched. `argv` may hold `{prompt}` as a whole token; the text is in `prompt_file`.
+
+    `env_set` may hold `{fields}` of the profile's LINK_FIELDS as whole values, filled in at each spawn (a parent can
+    change); `env_given` are names of variables that the caller gave, their values are not stored.
+    """
+
+    profile: str
+    argv: tuple[str, ...]
+    resume_argv: tuple[str, ...] = ()
+    cwd: str
+    mode: Mode = "headless"
+    stdin: Literal["null", "prompt", "inherit"] = "null"
+    prompt_file: str | None = None
+    env_set: dict[str, str] = {}
+    env_unset: tuple[str, ...] = ()
+    env_given: tuple[str, ...] = ()
+    allowed_paths: tuple[str, ...] = ()
+    paths_enforced: bool = False
+    session_files: tuple[str, ...] = ()
+    capture_key: str | None = None
+    ready: Literal["spawned", "output", "session_file"] = "spawned"
+    ready_timeout_ms: int = 60_000
+    stop_signal: str = "TERM"
+    stop_grace_ms: int = 10_000
+    success_codes: tuple[int, ...] = (0,)
+    follow: Literal["leader", "tree"] = "leader"
+    restart: RestartPolicy = RestartPolicy()
+
+
+class LaunchRequest(Struct, frozen=True, kw_only=True):
+    """What the user asked for; everything but the profile is checked here or before."""
+
+    name: str
+    session_id: str
+    cwd: str
+    python: str
+    mode: Mode = "headless"
+    prompt_file: str | None = None
+    prompt_bytes: int = 0
+    words: tuple[str, ...] = ()
+    model: str | None = None
+    allowed_paths: tuple[str, ...] = ()
+    env_given: tuple[str, ...] = ()
+    restart: Policy | None = None
+
+
+def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
+    """Compile the plan.
+
+    Raises:
+        BadInput: the profile cannot do what is asked (a prompt it cannot take, a model it has no flag for).
+    """
+    fields: dict[str, str | None] = {
+        "session_id": request.session_id if profile.session.id == "preset" else None,
+        "model": request.model,
+        "cwd": request.cwd,
+        "name": request.name,
+        "python": request.python,
+        "prompt": "{prompt}" if request.prompt_file else None,
+    }
+    if request.model and not _mentions(profile.argv.options, "{model}"):
+        raise BadInput(f"profile {profile.name} has no option for a model")
+    delivery = _delivery(profile, request)
+    head = (
+        *profile.argv.base,
+        *(profile.argv.headless if request.mode == "headless" else profile.argv.interactive),
+    )
+    tail = (
+        *_fill(profile.argv.options, fields),
+        *(t for p in request.allowed_paths for t in _fill((profile.argv.path,), {**fields, "path": p})),
+        *request.words,
+        *(_fill((profile.prompt.args,), fields) if delivery == "argv" else ()),
+    )
+    resume = _fill(profile.argv.resume, {**fields, "session_id": request.session_id})
+    return LaunchPlan(
+        profile=profile.name,
+        argv=(*_fill((head,), fields), *_fill(profile.argv.start, fields), *tail),
+        resume_argv=(*_fill((head,), fields), *resume, *tail) if resume else (),
+        cwd=request.cwd,
+        mode=request.mode,
+        stdin="inherit" if request.mode == "interactive" else "prompt" if delivery == "stdin" else "null",
+        prompt_file=request.prompt_file,
+        env_set={**profile.env.set, **profile.link.env},
+        env_unset=tuple(sorted(set(profile.env.unset))),
+        env_given=request.env_given,
+        allowed_paths=request.allowed_paths,
+        paths_enforced=profile.enforces_paths and bool(profile.argv.path),
+        session_files=tuple(p.replace("{session_id}", request.session_id) for p in profile.session.files),
+        capture_key=profile.session.capture_key,
+        ready=profile.ready.when if request.mode == "headless" or profile.ready.when != "output" else "spawned",
+        ready_timeout_ms=profile.ready.timeout_seconds * 1000,
+        stop_signal=profile.stop.signal,
+        stop_grace_ms=int(profile.stop.grace_seconds * 1000),
+        success_codes=profile.stop.success_codes,
+        follow=profile.process.follow,
+        restart=_restart(profile, request),
+    )
+
+
+def _mentions(groups: Groups, token: str) -> bool:
+    return any(token in g for g in groups)
+
+
+def _delivery(profile: LaunchProfile, request: LaunchRequest) -> Literal["stdin", "argv", "none"]:
+    if request.prompt_file is None:
+        return "none"
+    how = profile.prompt.headless if request.mode == "headless" else profile.prompt.interactive
+    if how == "none":
+        raise BadInput(
+            f"profile {profile.name} takes no prompt when it is {request.mode}",
+            hint="Use --detach" if request.mode == "interactive" else "Give arguments after --",
+        )
+    if how == "argv" and request.prompt_bytes > MAX_ARGV_PROMPT:
+        raise BadInput(
+            f"the prompt is {request.prompt_bytes} bytes, an {request.mode} {profile.name} takes {MAX_ARGV_PROMPT}",
+            hint="Use --detach, which hands it over by stdin",
+        )
+    return how
+
+
+def _fill(groups: Groups, fields: Mapping[str, str | None]) -> Tokens:
+    """The groups' tokens with their fields filled in; a group with an unset field is dropped whole."""
+    out: list[str] = []
+    for group in groups:
+        values = [fields.get(field) if (field := field_of(t)) else t for t in group]
+        if None not in values:
+            out.extend(v for v in values if v is not None)
+    return tuple(out)
+
+
+def _restart(profile: LaunchProfile, request: LaunchRequest) -> RestartPolicy:
+    if request.restart is None:
+        return profile.restart
+    return RestartPolicy(
+        policy=request.restart,
+        intensity=profile.restart.intensity,
+        period_seconds=profile.restart.period_seconds,
+    )
+
+
+def allowed_path(raw: str) -> str:
+    """A checked allowed path.
+
+    Raises:
+        BadInput: relative, with `..`, or with control characters.
+    """
+    if not raw.startswith("/") or "\0" in raw or ".." in raw.split("/") or "\n" in raw:
+        raise BadInput(f"allowed path {raw!r} is not an absolute path without '..'")
+    return raw
+
+
+def variable(raw: str) -> tuple[str, str | None]:
+    """`NAME=VALUE`, or `NAME` (value taken from the launcher's environment: keeps it out of the command line).
+
+    Raises:
+        BadInput: no valid variable name.
+    """
+    name, equals, value = raw.partition("=")
+    if not _VAR.match(name) or "\0" in value:
+        raise BadInput(f"--env {name[:60]!r} is no variable name")
+    if name.startswith("SUPERVISOR_"):
+        raise BadInput(f"--env {name}: SUPERVISOR_ variables are set by supervisor itself")
+    return name, value if equals else None

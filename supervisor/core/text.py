@@ -1,0 +1,40 @@
+"""Text for people and records: bounded, and harmless on a terminal. Owns no state."""
+
+from __future__ import annotations
+
+import re
+
+# C0 and C1 controls (an escape sequence is dead without its ESC or CSI), and the bidirectional overrides that can
+# make a command read as another one.
+_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Replace control and bidi-override characters by `\\xNN`-style text; newline and tab stay."""
+    return _HARMFUL.sub(lambda m: f"\\x{ord(m.group()):02x}", text)
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """`printable`, on one line, cut to `limit` characters with an ellipsis."""
+    flat = printable(text.replace("\n", " ").replace("\t", " "))
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def bounded(text: str, limit: int) -> str:
+    """At most `limit` characters of `text` (records keep no more than their bound)."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def span(ms: float) -> str:
+    """A duration for people: `480ms`, `12s`, `3m 05s`, `2h 10m`, `3d 4h`. Negative reads as `0ms`."""
+    ms = max(ms, 0)
+    if ms < 1000:
+        return f"{int(ms)}ms"
+    s = int(ms // 1000)
+    if s < 60:
+        return f"{s}s"
+    if s < 3600:
+        return f"{s // 60}m {s % 60:02d}s"
+    if s < 86400:
+        return f"{s // 3600}h {s % 3600 // 60:02d}m"
+    return f"{s // 86400}d {s % 86400 // 3600}h"

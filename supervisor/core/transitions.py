@@ -1,0 +1,125 @@
+"""The one table of legal moves, and the functions that make them. Never raises for an input, only for a bug.
+
+Each function takes an entry and facts and returns the next entry; revision and disk are the store's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from supervisor.core.entry import (
+    LIVE,
+    MAX_DEATHS,
+    Closed,
+    Death,
+    Entry,
+    Generation,
+    HandOff,
+    KeeperRef,
+    Resumable,
+    Running,
+    Starting,
+    State,
+    WindDownReason,
+    WindingDown,
+)
+from supervisor.core.errors import IllegalMove
+from supervisor.core.identity import ProcessRef
+
+MOVES: Mapping[str, frozenset[str]] = {
+    "starting": frozenset({"starting", "running", "winding_down", "closed"}),
+    "running": frozenset({"running", "starting", "winding_down", "resumable", "closed"}),
+    "winding_down": frozenset({"winding_down", "running", "resumable", "closed"}),
+    "resumable": frozenset({"starting", "adopted", "closed"}),
+    "adopted": frozenset({"running", "winding_down", "resumable", "closed"}),
+    "closed": frozenset({"closed"}),
+}
+
+
+def may_move(source: str, target: str) -> bool:
+    """Whether the table allows `source` → `target`."""
+    return target in MOVES[source]
+
+
+def _move(entry: Entry, state: State, **changes: Any) -> Entry:
+    nxt = replace(entry, state=state, **changes)
+    if not may_move(entry.status, nxt.status):
+        raise IllegalMove(f"{entry.name}: {entry.status} cannot become {nxt.status}", entry=entry.entry_id)
+    return nxt
+
+
+def spawned(entry: Entry, process: ProcessRef, *, now: int) -> Entry:
+    """The agent's process exists; the nonce stays the one of the intent."""
+    return _move(
+        entry,
+        Running(since=now),
+        generation=Generation(nonce=entry.generation.nonce, process=process),
+        heartbeat_at=now,
+    )
+
+
+def ready(entry: Entry, *, now: int) -> Entry:
+    """The profile's proof was seen. Only a running agent becomes ready; others are returned unchanged."""
+    if not isinstance(entry.state, Running) or entry.state.ready_at is not None:
+        return entry
+    return _move(entry, replace(entry.state, ready_at=now))
+
+
+def restarting(entry: Entry, *, nonce: str, death: Death, attempt: int, not_before: int | None, now: int) -> Entry:
+    """The agent died and its policy starts it again: a new generation, and one more line in the tally."""
+    return _move(
+        entry,
+        Starting(since=now, attempt=attempt, not_before=not_before),
+        generation=Generation(nonce=nonce),
+        deaths=(*entry.deaths, death)[-MAX_DEATHS:],
+    )
+
+
+def winding_down(entry: Entry, reason: WindDownReason, *, detail: str = "", now: int) -> Entry:
+    """Marked first, finished later."""
+    return _move(entry, WindingDown(since=now, reason=reason, detail=detail))
+
+
+def closed(entry: Entry, hand_off: HandOff, *, death: Death | None = None, now: int) -> Entry:
+    """Over, with the record of how."""
+    deaths = (*entry.deaths, death)[-MAX_DEATHS:] if death else entry.deaths
+    return _move(entry, Closed(since=now, hand_off=hand_off), deaths=deaths)
+
+
+def resumable(entry: Entry, hand_off: HandOff | None, *, now: int) -> Entry:
+    """Dead but resumable: the payload is one clone of the identity."""
+    payload = Resumable(
+        since=now,
+        agent=entry.agent,
+        task_ref=entry.task_ref,
+        task_summary=entry.task_summary,
+        hand_off=hand_off,
+    )
+    return _move(entry, payload)
+
+
+def delivered(entry: Entry, *, now: int) -> Entry:
+    """Somebody has been told how the agent ended. Telling twice changes nothing."""
+    if not isinstance(entry.state, Closed) or entry.state.hand_off.delivered_at is not None:
+        return entry
+    told = replace(entry.state.hand_off, delivered_at=now)
+    return _move(entry, replace(entry.state, hand_off=told))
+
+
+def kept_by(entry: Entry, keeper: KeeperRef, *, now: int) -> Entry:
+    """A new keeper takes over a live entry; the state is as it was.
+
+    Raises:
+        IllegalMove: the entry is not live.
+    """
+    if entry.status not in LIVE:
+        raise IllegalMove(f"{entry.name}: nothing to keep, it is {entry.status}", entry=entry.entry_id)
+    return replace(entry, keeper=keeper, heartbeat_at=now)
+
+
+def wanted_down(entry: Entry, *, grace_ms: int | None) -> Entry:
+    """The owner wants it down: this beats any restart policy, also after a crash of its keeper."""
+    return replace(entry, want="down", stop_grace_ms=grace_ms)

@@ -1,0 +1,22 @@
+"""The real clocks. Owns nothing."""
+
+from __future__ import annotations
+
+import time
+
+
+class SystemClock:
+    """Wall clock for people and records, CLOCK_MONOTONIC (system-wide within a boot, stops in sleep) for decisions."""
+
+    def wall_ms(self) -> int:
+        """Epoch milliseconds."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ns(self) -> int:
+        """Nanoseconds of this boot, the same for every process of the machine."""
+        return time.monotonic_ns()
+
+
+def pause(seconds: float) -> None:
+    """Sleep between two looks at a condition that has a deadline; nothing else may sleep."""
+    time.sleep(seconds)

@@ -1,0 +1,192 @@
+"""Every directory we use, made 0700 and checked. Owns the layout of the state root; holds no records.
+
+`<home>/run` is a link into the user's runtime directory (tmpfs) where there is one, else a folder: heartbeats and bells
+are rewritten every second and need not survive a reboot. Everybody goes through the link, so that processes with and
+without XDG_RUNTIME_DIR agree.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import uuid
+from collections.abc import Mapping
+
+from supervisor.core.errors import BadState
+
+APP = "supervisor-agents"
+_FOLDERS = ("process-matrix", "locks", "transcripts", "prompts", "requests", "trees", "logs")
+
+
+class Places:
+    """Paths under one state root."""
+
+    def __init__(self, home: str, *, runtime_dir: str | None) -> None:
+        self.home = home
+        self.matrix = os.path.join(home, "process-matrix")
+        self.locks = os.path.join(home, "locks")
+        self.transcripts = os.path.join(home, "transcripts")
+        self.prompts = os.path.join(home, "prompts")
+        self.requests = os.path.join(home, "requests")
+        self.trees = os.path.join(home, "trees")
+        self.logs = os.path.join(home, "logs")
+        self.run = os.path.join(home, "run")
+        self.heartbeats = os.path.join(self.run, "heartbeats")
+        self.bells = os.path.join(self.run, "bells")
+        self.settings = os.path.join(home, "settings.toml")
+        self.trust = os.path.join(home, "trusted-profiles.toml")
+        self._host_id = os.path.join(home, "host-id")
+        self._runtime_dir = runtime_dir
+
+    def exists(self) -> bool:
+        """Whether the state root is there; raises like `prepare` when it is unsafe."""
+        return check_root(self.home)
+
+    def prepare(self) -> None:
+        """Make what is missing.
+
+        Raises:
+            BadState: the root is unsafe, or cannot be made or written.
+        """
+        check_root(self.home)
+        try:
+            os.makedirs(os.path.dirname(self.home), mode=0o700, exist_ok=True)
+            _folder(self.home)
+            for name in _FOLDERS:
+                _folder(os.path.join(self.home, name))
+            self.prepare_run()
+        except OSError as error:
+            raise BadState(
+                f"the state root {self.home} cannot be written: {error.strerror}",
+                hint="Free it, or set SUPERVISOR_HOME to a folder of your own",
+            ) from None
+        check_root(self.home)
+
+    def prepare_run(self) -> None:
+        """Make heartbeats and bells, again after a reboot or logout has emptied the runtime directory."""
+        if not os.path.lexists(self.run):
+            self._make_run()
+        target = os.path.realpath(self.run)
+        if not os.path.isdir(target):
+            try:
+                os.mkdir(target, 0o700)
+            except OSError:  # the runtime directory itself is gone: from now on a folder of our own
+                _replace_link_by_folder(self.run)
+        seen = os.stat(self.run)
+        if seen.st_uid != os.geteuid() or seen.st_mode & 0o022:
+            raise BadState(f"{self.run} leads to a folder that is not yours alone", hint=f"Remove {self.run}")
+        _folder(self.heartbeats)
+        _folder(self.bells)
+
+    def _make_run(self) -> None:
+        base = self._runtime_dir
+        try:
+            if base and _own_folder(base):
+                target = os.path.join(base, f"{APP}-{uuid.uuid4().hex[:12]}")
+                os.mkdir(target, 0o700)
+                return os.symlink(target, self.run)
+        except FileExistsError:
+            return None  # another process was first
+        except OSError:
+            pass
+        return _folder(self.run)
+
+    def host_id(self) -> str:
+        """This host's random id, written on first use: a host name can change or be shared."""
+        for _ in range(2):
+            try:
+                with open(self._host_id) as file:
+                    return str(uuid.UUID(file.read(64).strip()))
+            except FileNotFoundError:
+                self._write_host_id()
+            except ValueError:
+                break
+        raise BadState(f"{self._host_id} holds no id", hint="Remove it; it is written anew")
+
+    def _write_host_id(self) -> None:
+        temp = f"{self._host_id}.{os.getpid()}.tmp"
+        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(fd, "w") as file:
+            file.write(f"{uuid.uuid4()}\n")
+        try:
+            os.link(temp, self._host_id)
+        except FileExistsError:
+            pass
+        finally:
+            os.unlink(temp)
+
+
+def default_home(env: Mapping[str, str]) -> str:
+    """`$SUPERVISOR_HOME`, else the platform's state directory.
+
+    Raises:
+        BadState: it is not absolute, or there is no home directory to put it in.
+    """
+    given = env.get("SUPERVISOR_HOME")
+    if given:
+        if not os.path.isabs(given):
+            raise BadState(f"SUPERVISOR_HOME={given!r} is not an absolute path", hint="Give it with a leading /")
+        return os.path.normpath(given)
+    import platformdirs
+
+    home = platformdirs.user_state_dir(APP)
+    if not os.path.isabs(home) or os.path.expanduser("~") in ("~", "/"):
+        raise BadState("there is no home directory for the state root", hint="Set HOME or SUPERVISOR_HOME")
+    return home
+
+
+def config_folder(env: Mapping[str, str]) -> str:
+    """The user's configuration: profiles and settings. Empty when there is no home directory."""
+    given = env.get("XDG_CONFIG_HOME", "")
+    if os.path.isabs(given):
+        return os.path.join(given, APP)
+    import platformdirs
+
+    folder = platformdirs.user_config_dir(APP)
+    return folder if os.path.isabs(folder) else ""
+
+
+def check_root(home: str) -> bool:
+    """Whether the root exists, and is a folder of ours that nobody else can write.
+
+    Raises:
+        BadState: a symlink, no folder, another user's, or group- or world-writable; with the fix.
+    """
+    try:
+        seen = os.lstat(home)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise BadState(f"the state root {home} cannot be read: {error.strerror}", hint="Set SUPERVISOR_HOME") from None
+    if stat.S_ISLNK(seen.st_mode):
+        raise BadState(f"the state root {home} is a symlink", hint="Set SUPERVISOR_HOME to the real folder")
+    if not stat.S_ISDIR(seen.st_mode):
+        raise BadState(f"the state root {home} is no folder", hint="Move it away or set SUPERVISOR_HOME")
+    if seen.st_uid != os.geteuid():
+        raise BadState(
+            f"the state root {home} belongs to user {seen.st_uid}, you are {os.geteuid()}",
+            hint="Set SUPERVISOR_HOME to a folder of your own",
+        )
+    if seen.st_mode & 0o022:
+        raise BadState(f"the state root {home} can be written by others", hint=f"Run: chmod 700 '{home}'")
+    return True
+
+
+def _own_folder(path: str) -> bool:
+    seen = os.stat(path)
+    return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and not seen.st_mode & 0o022
+
+
+def _folder(path: str) -> None:
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+
+
+def _replace_link_by_folder(path: str) -> None:
+    spare = f"{path}.{uuid.uuid4().hex[:8]}"
+    os.rename(path, spare)
+    os.unlink(spare)
+    _folder(path)

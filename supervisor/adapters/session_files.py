@@ -1,0 +1,41 @@
+"""Finding a CLI's own session file by the patterns of its profile. Reads folder listings only."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Mapping
+
+_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+
+
+class SystemSessionFiles:
+    """Expands `$VAR` and `~` by the agent's environment, `*` by the file system."""
+
+    def find(self, patterns: tuple[str, ...], env: Mapping[str, str]) -> str | None:
+        """The first existing file; a pattern with an unset variable is skipped."""
+        for pattern in patterns:
+            path = expand(pattern, env)
+            if path is None:
+                continue
+            found = sorted(glob.glob(path)) if "*" in path else [path] if os.path.exists(path) else []
+            if found:
+                return found[-1]
+        return None
+
+
+def expand(pattern: str, env: Mapping[str, str]) -> str | None:
+    """The pattern with variables filled in (their values are no patterns); None when one is unset."""
+    if pattern.startswith("~/"):
+        pattern = "$HOME" + pattern[1:]
+    missing = False
+
+    def value(match: re.Match[str]) -> str:
+        nonlocal missing
+        found = env.get(match.group(1), "")
+        missing = missing or not found
+        return glob.escape(found) if "*" in pattern else found
+
+    expanded = _VARIABLE.sub(value, pattern)
+    return None if missing else expanded

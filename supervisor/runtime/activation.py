@@ -1,0 +1,49 @@
+"""What every activation does first: scan, repair what is provably dead, give agents without a keeper a new one."""
+
+from __future__ import annotations
+
+import os
+
+from msgspec import Struct
+
+from supervisor.core.reconcile import Attach, Change, Remove
+from supervisor.runtime.attaching import attach_all
+from supervisor.runtime.compose import Context
+from supervisor.runtime.forking import fork_keeper, read_news
+from supervisor.runtime.scan import Scan, carry_out, plan, scan
+
+
+class Activated(Struct, frozen=True):
+    """What was seen, changed and re-attached (names)."""
+
+    seen: Scan
+    changed: tuple[Change | Remove, ...]
+    attached: tuple[Attach, ...]
+
+
+def activate(context: Context) -> Activated:
+    """Scan and carry out the plan; waits until a new keeper has claimed what it could."""
+    seen = scan(context.parts)
+    done = carry_out(context.parts, plan(context.parts, seen))
+    if done.attach:
+        entries = [a.entry for a in done.attach]
+        news = fork_keeper(context, lambda keeper, report: attach_all(context, entries, keeper, report))
+        claimed = _claimed(news)
+        attached = tuple(a for a in done.attach if a.entry.key in claimed)
+        return Activated(scan(context.parts), done.changed, attached)
+    return Activated(seen, done.changed, ())
+
+
+def _claimed(fd: int) -> set[str]:
+    """The keys that the new keeper won. It says `kept` when it has tried them all."""
+    keys: set[str] = set()
+    rest, talks = b"", True
+    try:
+        while talks:
+            news, rest, talks = read_news(fd, rest)
+            keys.update(n.key for n in news if n.what == "attached")
+            if any(n.what in ("kept", "refused") for n in news):
+                break
+    finally:
+        os.close(fd)
+    return keys

@@ -1,0 +1,153 @@
+"""The composition root: the only reader of the environment and the only place that names the real adapters."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from supervisor.adapters.beat_files import BeatFiles
+from supervisor.adapters.bells import BellFiles
+from supervisor.adapters.clock import SystemClock
+from supervisor.adapters.entry_files import EntryFiles
+from supervisor.adapters.exit_watch import SystemExitWatch
+from supervisor.adapters.places import Places, config_folder, default_home
+from supervisor.adapters.process_table import system_process_table
+from supervisor.adapters.session_files import SystemSessionFiles
+from supervisor.adapters.signals import SystemSignals
+from supervisor.adapters.spawn import SystemSpawner
+from supervisor.adapters.transcripts import TranscriptFiles
+from supervisor.core.errors import BadState, Refused
+from supervisor.core.ports import ProcessTable
+from supervisor.runtime.parts import Limits, Parts
+
+if TYPE_CHECKING:
+    from supervisor.adapters.profile_files import ProfileFiles
+    from supervisor.adapters.settings_files import SettingsFiles
+
+EXIT_WATCH_VARIABLE = "SUPERVISOR_EXIT_WATCH"
+"""`poll` forces the fallback of exit watching (tests, and kernels that lie about pidfds)."""
+
+
+class Context:
+    """Everything one of our processes works with, made when first asked for."""
+
+    def __init__(self, env: Mapping[str, str], *, cwd: str) -> None:
+        self.env = env
+        self.cwd = cwd
+
+    @cached_property
+    def places(self) -> Places:
+        """The state root (not made yet). Raises BadState."""
+        runtime = self.env.get("XDG_RUNTIME_DIR") or None
+        return Places(default_home(self.env), runtime_dir=runtime)
+
+    def prepare(self) -> None:
+        """Make the state root. Inside an agent's tool sandbox a root that cannot be written is a refusal of its own.
+
+        Raises:
+            BadState, Refused.
+        """
+        try:
+            self.places.prepare()
+        except BadState as error:
+            if self.env.get("SUPERVISOR_SESSION_ID") and self.places.exists():
+                raise Refused(
+                    f"{error.message}: this looks like an agent's tool sandbox, where a launched agent would not last",
+                    hint="Run the command outside the sandbox: from a terminal, with --parent",
+                ) from None
+            raise
+
+    @cached_property
+    def clock(self) -> SystemClock:
+        """The real clocks."""
+        return SystemClock()
+
+    @cached_property
+    def processes(self) -> ProcessTable:
+        """The process table, with this host's id."""
+        return system_process_table(self.places.host_id())
+
+    @cached_property
+    def store(self) -> EntryFiles:
+        """The process matrix."""
+        return EntryFiles(self.places.matrix, self.places.locks)
+
+    @cached_property
+    def bells(self) -> BellFiles:
+        """The bells."""
+        return BellFiles(self.places.bells)
+
+    @cached_property
+    def spawner(self) -> SystemSpawner:
+        """Our children."""
+        return SystemSpawner(self.processes)
+
+    @cached_property
+    def settings(self) -> SettingsFiles:
+        """The settings' files."""
+        from supervisor.adapters.settings_files import SettingsFiles
+
+        return SettingsFiles(user=config_folder(self.env), root=self.places.settings)
+
+    @cached_property
+    def profiles(self) -> ProfileFiles:
+        """Profiles as seen from the working directory."""
+        from supervisor.adapters.profile_files import ProfileFiles
+
+        return ProfileFiles(cwd=self.cwd, user=config_folder(self.env), trust=self.places.trust)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The settings a keeper works by. Raises BadInput."""
+        values = self.settings.values()
+        return Limits(
+            heartbeat_ms=values["processMatrix.heartbeat_ms"].value,
+            watcher_poll_ms=values["processMatrix.watcher_poll_ms"].value,
+            transcript_bytes=values["transcripts.max_kib"].value * 1024,
+        )
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The ports, wired."""
+        poll_only = self.env.get(EXIT_WATCH_VARIABLE) == "poll"
+        return Parts(
+            home=self.places.home,
+            clock=self.clock,
+            processes=self.processes,
+            signals=SystemSignals(self.processes),
+            spawner=self.spawner,
+            exit_watch=SystemExitWatch(self.processes, poll_only=poll_only),
+            store=self.store,
+            beats=BeatFiles(self.places.heartbeats),
+            bells=self.bells,
+            transcripts=TranscriptFiles(self.places.transcripts),
+            session_files=SystemSessionFiles(),
+            limits=self.limits,
+        )
+
+    @property
+    def hostname(self) -> str:
+        """For people; never an identity."""
+        return socket.gethostname()[:255]
+
+    @property
+    def python(self) -> str:
+        """The interpreter of our own re-executions."""
+        return sys.executable
+
+    def self_argv(self, *words: str) -> tuple[str, ...]:
+        """This program again. `-P`: a `supervisor/` folder in the working directory is not taken for us."""
+        return (sys.executable, "-P", "-m", "supervisor", *words)
+
+
+def from_environment() -> Context:
+    """The context of this process. A working directory that is gone reads as empty."""
+    try:
+        cwd = os.getcwd()
+    except OSError:
+        cwd = ""
+    return Context(dict(os.environ), cwd=cwd)

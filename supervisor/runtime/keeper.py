@@ -1,0 +1,297 @@
+"""The keeper: one loop beside one or many agents. Beats first, then reaps, reads, steps each agent, syncs.
+
+Owns its agents, its heartbeat and its bell. Nothing whose death takes an agent along: agents write their transcripts
+themselves, and any later scan starts a new keeper that attaches to them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterable, Sequence, Set
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from supervisor.core.entry import Entry, KeeperRef, ParentRef, Starting
+from supervisor.core.identity import Gone, ProcessRef
+from supervisor.core.liveness import Beat, Now
+from supervisor.core.ports import Exit
+from supervisor.core.timing import HEARTBEAT_REFRESH_MS, MS, STARTS_PER_TURN, TICK_MS
+from supervisor.runtime.kept_agent import KeptAgent
+from supervisor.runtime.logs import warn
+from supervisor.runtime.look import Look
+from supervisor.runtime.parts import Parts
+from supervisor.runtime.transcript_care import TranscriptCare
+
+_STATUS_TRIES = 8
+"""Ticks that a re-attached agent's end may take until its new parent has reaped it and the kernel tells the status."""
+
+
+class Watches(Protocol):
+    """The seam to the loop: descriptors to wake for. A test hands in a fake."""
+
+    def watch(self, fd: int) -> None: ...
+    def forget(self, fd: int) -> None: ...
+
+
+class Keeper:
+    """`turn` is one pass; the loop calls it whenever something happened or the returned time has come."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        *,
+        keeper_id: str,
+        me: ProcessRef,
+        watches: Watches,
+        subreaper: bool,
+        foreground: bool = False,
+        call_scan: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._parts = parts
+        self.ref = KeeperRef(keeper_id, me)
+        self._watches = watches
+        self._subreaper = subreaper
+        self._foreground = foreground
+        self._call_scan = call_scan
+        self.agents: list[KeptAgent] = []
+        self._fds: dict[int, KeptAgent] = {}
+        self._polled: dict[str, int] = {}
+        self._asked_status: dict[str, int] = {}
+        self._beats = 0
+        self._beat_due = 0
+        self._look_due = 0
+        self._tick_due = 0
+        self._care = TranscriptCare(parts)
+        self._look = self._new_look()
+        self._rung = True
+
+    # -- agents
+
+    def add(self, agent: KeptAgent) -> None:
+        """Keep one more agent. An attached one is watched for its end."""
+        self.agents.append(agent)
+        if agent.attached:
+            self._watch_exit(agent)
+
+    def _watch_exit(self, agent: KeptAgent) -> None:
+        key = agent.leader
+        if key is None:
+            return
+        fd = self._parts.exit_watch.watch(key)
+        if fd is None:
+            self._polled[agent.entry.key] = key.pid
+        else:
+            self._fds[fd] = agent
+            self._watches.watch(fd)
+
+    # -- events from the loop
+
+    def hear(self, signals: Set[int], readable: Set[int]) -> None:
+        """Take in what the loop was woken by."""
+        for fd in readable:
+            agent = self._fds.get(fd)
+            if agent is None:
+                self._rung = True
+            else:
+                self._end_of_attached(agent, fd)
+        if signals & {signal.SIGTERM, signal.SIGHUP}:
+            self._told(signal.SIGTERM if signal.SIGTERM in signals else signal.SIGHUP)
+        if signals & {signal.SIGINT} and not self._foreground:
+            self._told(signal.SIGTERM)
+
+    def _told(self, number: int) -> None:
+        """TERM: wind the agents down. HUP: the terminal is gone; a foreground agent hears of it, others do not care."""
+        if number == signal.SIGTERM:
+            for agent in self.agents:
+                agent.stop()
+        elif self._foreground:
+            for agent in self.agents:
+                if agent.leader:
+                    self._parts.signals.send(agent.leader, signal.SIGHUP)
+
+    # -- one pass
+
+    def turn(self) -> int | None:
+        """One pass over everything; the monotonic time (ns) of the next one, None when nothing is left to keep."""
+        now = self._parts.now()
+        self._beat(now)
+        self._reap()
+        self._read_records(now)
+        self._look = self._new_look()
+        times = [t for t in self._step_agents() if t is not None]
+        self._sync()
+        self._drop_done()
+        if not self.agents:
+            return None
+        return min([self._beat_due, *times, *([now.monotonic_ns + TICK_MS * MS] if self._polled else [])])
+
+    def _beat(self, now: Now) -> None:
+        """Before any work: a busy keeper is still a living one."""
+        if now.monotonic_ns < self._beat_due:
+            return
+        self._beats += 1
+        self._beat_due = now.monotonic_ns + HEARTBEAT_REFRESH_MS * MS
+        key = self.ref.process.key
+        try:
+            self._parts.beats.beat(
+                Beat(
+                    keeper_id=self.ref.keeper_id,
+                    pid=key.pid,
+                    start_ticks=key.start_ticks,
+                    boot_id=now.machine.boot_id,
+                    host_id=now.machine.host_id,
+                    beat=self._beats,
+                    updated_at=now.wall_ms,
+                    monotonic_ns=now.monotonic_ns,
+                )
+            )
+        except OSError as error:
+            warn("the heartbeat could not be written, it is tried again", why=str(error))
+        for agent in self.agents:
+            agent.beat(now)
+        self._care.look(self.agents)
+
+    def _reap(self) -> None:
+        by_pid = {a.leader.pid: a for a in self.agents if a.leader and not isinstance(a.entry.state, Starting)}
+        strangers = []
+        for pid, end in self._parts.spawner.reap():
+            agent = by_pid.get(pid)
+            if agent is None:
+                strangers.append(pid)
+            else:
+                agent.ended(end)
+                self._unwatch(agent)
+        if strangers and self._parts.beats.owners() & set(strangers):
+            self._call_scan()  # a keeper below us was killed: its agents get a new one at once
+        for agent in self.agents:
+            polled = self._polled.get(agent.entry.key)
+            if polled is not None and isinstance(self._parts.processes.probe(polled), Gone):
+                self._end_of_attached(agent, None)
+
+    def _end_of_attached(self, agent: KeptAgent, fd: int | None) -> None:
+        """A process that is not our child has ended: its status from the kernel if it tells, after some tries unknown."""
+        key = agent.leader
+        if key is None:
+            return
+        status = self._parts.exit_watch.status(key)
+        tries = self._asked_status.get(agent.entry.key, 0)
+        if status is None and fd is not None and tries < _STATUS_TRIES:
+            self._asked_status[agent.entry.key] = tries + 1
+            self._watches.forget(fd)  # it stays readable: come back at a tick, not at once
+            self._fds.pop(fd, None)
+            self._polled[agent.entry.key] = key.pid
+            return
+        if status is None and fd is None and 0 < tries < _STATUS_TRIES:
+            self._asked_status[agent.entry.key] = tries + 1
+            return
+        agent.ended(status or Exit())
+        self._unwatch(agent)
+
+    def _unwatch(self, agent: KeptAgent) -> None:
+        self._polled.pop(agent.entry.key, None)
+        self._asked_status.pop(agent.entry.key, None)
+        for fd in [f for f, a in self._fds.items() if a is agent]:
+            self._watches.forget(fd)
+            del self._fds[fd]
+        ref = agent.entry.generation.process
+        if ref:
+            self._parts.exit_watch.forget(ref.key)
+
+    def _read_records(self, now: Now) -> None:
+        """Take in what others wrote: when rung, and at every tick anyway (a stat of each record)."""
+        if not self._rung and now.monotonic_ns < self._tick_due:
+            return
+        self._rung = False
+        self._tick_due = now.monotonic_ns + HEARTBEAT_REFRESH_MS * MS
+        try:
+            changed = set(self._parts.store.changed([a.entry for a in self.agents]))
+            for agent in self.agents:
+                if agent.entry.key in changed:
+                    agent.record.refresh()
+        except OSError as error:
+            warn("records could not be read, they are read again", why=str(error))
+
+    def _step_agents(self) -> Iterable[int | None]:
+        started = 0
+
+        def may_start(entry: Entry) -> bool:
+            nonlocal started
+            state = entry.state
+            if not isinstance(state, Starting) or not self._predecessors_ready(state.waits_for):
+                return False
+            started += 1
+            return started <= STARTS_PER_TURN
+
+        for agent in self.agents:
+            self._inherit_parent(agent)
+            was = agent.leader
+            yield agent.turn(self._parts.now(), self._look, may_start=may_start)
+            if agent.attached and agent.leader is not None and agent.leader != was:
+                self._watch_exit(agent)
+        if started > STARTS_PER_TURN or self._somebody_waits():
+            yield self._parts.clock.monotonic_ns()
+
+    def _somebody_waits(self) -> bool:
+        """Whether an agent may start at once because what it waited for has just become ready."""
+        return any(
+            isinstance(s := a.entry.state, Starting)
+            and s.waits_for
+            and s.not_before is None
+            and self._predecessors_ready(s.waits_for)
+            for a in self.agents
+        )
+
+    def _predecessors_ready(self, waits_for: Sequence[str]) -> bool:
+        return not waits_for or all(a.is_ready for a in self.agents if a.entry.entry_id in waits_for)
+
+    def _inherit_parent(self, agent: KeptAgent) -> None:
+        """A child of an agent of this keeper learns its parent's process just before its own start."""
+        entry = agent.entry
+        if not isinstance(entry.state, Starting) or entry.parent is None or entry.parent.process is not None:
+            return
+        parent = next((a.entry for a in self.agents if a.entry.session_id == entry.parent.session_id), None)
+        process = parent.generation.process if parent else None
+        if parent and process:
+            ref = ParentRef(
+                session_id=parent.session_id, entry_id=parent.entry_id, pid=process.key.pid, process=process
+            )
+            agent.record.change(lambda e: replace(e, parent=ref))
+
+    def _sync(self) -> None:
+        try:
+            self._parts.store.sync()
+        except OSError as error:
+            warn("records are not on stable storage yet, it is tried again", why=str(error))
+
+    def _drop_done(self) -> None:
+        for agent in [a for a in self.agents if a.done]:
+            self._unwatch(agent)
+            self.agents.remove(agent)
+
+    def _new_look(self) -> Look:
+        leaders = {a.leader.pid for a in self.agents if a.leader}
+        return Look(
+            self._parts.processes,
+            me=self.ref.process.key.pid,
+            agents=leaders,
+            keepers=self._parts.beats.owners,
+            subreaper=self._subreaper,
+        )
+
+    def announce(self) -> None:
+        """The first beat, before the first intent: a stop that looks now sees that this process is a keeper."""
+        self._beat(self._parts.now())
+
+    def close(self) -> None:
+        """A clean end leaves no heartbeat and no bell."""
+        self._parts.beats.remove(self.ref.keeper_id)
+        self._parts.bells.remove(self.ref.keeper_id)
+
+
+def me(parts: Parts) -> ProcessRef:
+    """This process as a record holds it."""
+    ref = parts.ref(os.getpid())
+    assert ref is not None  # we are alive
+    return ref

@@ -1,0 +1,317 @@
+"""One agent under its keeper: started, seen ready, ended, started again or stopped. Owns the agent's life, not its loop.
+
+Knows nothing of how many share the keeper. Every step is short; waiting is a time to come back at.
+"""
+
+from __future__ import annotations
+
+import secrets
+import zlib
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from supervisor.core import transitions
+from supervisor.core.agent_env import own_environment
+from supervisor.core.ending import death, ended, not_started
+from supervisor.core.entry import (
+    Closed,
+    Death,
+    Entry,
+    HandOff,
+    Output,
+    Resumable,
+    Running,
+    Starting,
+    WindDownReason,
+    WindingDown,
+)
+from supervisor.core.identity import ProcessKey, ProcessRef
+from supervisor.core.liveness import Now
+from supervisor.core.ports import Exit, SpawnFailed, SpawnRequest
+from supervisor.core.restarts import GiveUp, StartAt, next_start
+from supervisor.core.stopping import (
+    AskToStop,
+    Empty,
+    KillTree,
+    LookAgain,
+    Stopping,
+    Survived,
+    begin,
+    next_step,
+)
+from supervisor.core.timing import MS, TICK_MS
+from supervisor.runtime.look import Look
+from supervisor.runtime.parts import Parts
+from supervisor.runtime.proof import Proof
+from supervisor.runtime.record import Record
+from supervisor.runtime.tree_end import ask_to_stop, kill_tree, names
+
+Report = Callable[[str, str], None]
+"""(entry key, what happened): `spawned`, `ready`, `ended`."""
+
+
+class KeptAgent:
+    """`attached`: started by an earlier keeper, so not our child."""
+
+    def __init__(
+        self, entry: Entry, env: Mapping[str, str], *, parts: Parts, report: Report, attached: bool = False
+    ) -> None:
+        self.record = Record(entry, parts.store)
+        self._env = env
+        self._parts = parts
+        self._report = report
+        self.attached = attached
+        self._exit: Exit | None = None
+        self._stopping: Stopping | None = None
+        self._stop_began = 0
+        self._proof = Proof(parts)
+        self.heartbeat_due = parts.clock.monotonic_ns() + self._first_heartbeat(entry)
+
+    def _first_heartbeat(self, entry: Entry) -> int:
+        """Spread over the period, so that a hundred entries are not rewritten at once."""
+        period = self._parts.limits.heartbeat_ms * MS
+        return period * (zlib.crc32(entry.entry_id.encode()) % 1000 + 500) // 1000
+
+    @property
+    def entry(self) -> Entry:
+        """The record."""
+        return self.record.entry
+
+    @property
+    def leader(self) -> ProcessKey | None:
+        """The agent's process, None before its spawn and after its end."""
+        ref = self.entry.generation.process
+        return ref.key if ref and self._exit is None else None
+
+    @property
+    def done(self) -> bool:
+        """Nothing left to do: its end is on disk, or another keeper has it."""
+        return self.record.lost or (isinstance(self.entry.state, Closed | Resumable) and not self.record.dirty)
+
+    @property
+    def is_ready(self) -> bool:
+        """Proven up."""
+        return isinstance(self.entry.state, Running) and self.entry.state.ready_at is not None
+
+    def ended(self, end: Exit) -> None:
+        """The leader is gone. What follows is decided at the next turn."""
+        self._exit = end
+
+    def turn(self, now: Now, look: Look, *, may_start: Callable[[Entry], bool]) -> int | None:
+        """One step; the monotonic time (ns) to come back at, None when only an event can change anything."""
+        if self.done:
+            return None
+        if self.record.dirty:
+            self.record.flush()
+            if self.record.dirty:
+                return now.monotonic_ns + TICK_MS * MS
+        if isinstance(self.entry.state, Starting):
+            return self._turn_starting(self.entry.state, now, may_start)
+        if self._stopping or self.entry.want == "down" or self._winds_down():
+            return self._turn_stopping(now, look)
+        if self._exit is not None:
+            return self._turn_ended(self._exit, now, look)
+        return self._turn_running(now)
+
+    def _winds_down(self) -> bool:
+        """An earlier keeper had begun to stop it."""
+        return isinstance(s := self.entry.state, WindingDown) and s.reason != "parent_lost"
+
+    # -- starting
+
+    def _turn_starting(self, state: Starting, now: Now, may_start: Callable[[Entry], bool]) -> int | None:
+        if self.entry.want == "down":
+            self._close_unstarted("it was stopped before it started", now)
+            return None
+        if state.not_before is not None and now.monotonic_ns < state.not_before:
+            return state.not_before
+        if not may_start(self.entry):
+            return None
+        self._start(now)
+        return now.monotonic_ns if self._proof.due(self.entry) else None
+
+    def _start(self, now: Now) -> None:
+        self._exit = None
+        plan = self.entry.plan
+        request = SpawnRequest(
+            argv=self._argv(),
+            env=self._environment(),
+            cwd=plan.cwd,
+            new_session=plan.mode == "headless",
+            stdin={"null": "/dev/null", "prompt": plan.prompt_file, "inherit": None}[plan.stdin],
+            output=self.entry.output.transcript,
+        )
+        result = self._parts.spawner.spawn(request)
+        if isinstance(result, SpawnFailed):
+            return self._spawn_failed(result.why, now)
+        self.attached = False
+        process = ProcessRef(now.machine, result.key)
+
+        def move(entry: Entry) -> Entry:
+            started = transitions.spawned(entry, process, now=now.wall_ms)
+            return transitions.ready(started, now=now.wall_ms) if plan.ready == "spawned" else started
+
+        self.record.change(move)
+        self._report(self.entry.key, "ready" if self.is_ready else "spawned")
+        return None
+
+    def _environment(self) -> dict[str, str]:
+        return {**self._env, **own_environment(self.entry, home=self._parts.home)}
+
+    def _argv(self) -> tuple[str, ...]:
+        plan = self.entry.plan
+        again = (
+            plan.resume_argv
+            if self.entry.deaths and plan.resume_argv and self._proof.session_exists(self.entry)
+            else ()
+        )
+        argv = again or plan.argv
+        if "{prompt}" not in argv:
+            return argv
+        return tuple(self._proof.prompt(plan.prompt_file) if t == "{prompt}" else t for t in argv)
+
+    def _spawn_failed(self, why: str, now: Now) -> None:
+        tally = death(Exit(), now)
+        end = not_started(why, cause="spawn_failed", now=now.wall_ms)
+        again = self._decide(replace(end, outcome="exited"), now, tally)
+        if isinstance(again, StartAt):
+            return self._restart(again, tally, now)
+        self.record.change(lambda e: transitions.closed(e, end, death=tally, now=now.wall_ms))
+        return self._report(self.entry.key, "ended")
+
+    def _close_unstarted(self, why: str, now: Now) -> None:
+        end = not_started(why, cause="stopped", now=now.wall_ms)
+        self.record.change(lambda e: transitions.closed(e, end, now=now.wall_ms))
+        self._report(self.entry.key, "ended")
+
+    def lost_before_spawn(self, now: Now) -> None:
+        """Its first keeper died between intent and spawn: it never ran, and is not started behind the user's back."""
+        end = not_started("its keeper died before it was started", cause="lost", now=now.wall_ms)
+        self.record.change(lambda e: transitions.closed(e, end, now=now.wall_ms))
+        self._report(self.entry.key, "ended")
+
+    # -- running
+
+    def _turn_running(self, now: Now) -> int | None:
+        if not self._proof.due(self.entry):
+            return None
+        found = self._proof.look(self.entry, self._environment(), now)
+        if found is not None:
+            was_ready = self.is_ready
+            self.record.change(found)
+            if self.is_ready and not was_ready:
+                self._report(self.entry.key, "ready")
+        return self._proof.next_look(self.entry, now)
+
+    def beat(self, now: Now) -> None:
+        """Renew `heartbeatAt` in the entry when its time has come."""
+        if now.monotonic_ns >= self.heartbeat_due and not self.done:
+            self.heartbeat_due = now.monotonic_ns + self._parts.limits.heartbeat_ms * MS
+            self.record.change(lambda e: replace(e, heartbeat_at=now.wall_ms))
+
+    def output_degraded(self, why: str) -> None:
+        """The transcript is no longer complete; the agent itself runs on."""
+        if self.entry.output.degraded != why:
+            self.record.change(
+                lambda e: replace(e, output=Output(transcript=e.output.transcript, degraded=why or None))
+            )
+
+    # -- ended by itself
+
+    def _turn_ended(self, end: Exit, now: Now, look: Look) -> int | None:
+        left = look.tree(self.entry.entry_id, None, attached=self.attached)
+        heir = self._heir(left, look)
+        if heir is not None:
+            return self._follow(heir, now)
+        tally = death(end, now)
+        hand_off = ended(end, self.entry.plan, stopped=False, now=now.wall_ms, leftovers=len(left))
+        again = self._decide(hand_off, now, tally)
+        if isinstance(again, StartAt):
+            if left:
+                kill_tree(self._parts, look, self.entry.entry_id, None, attached=self.attached)
+            self._restart(again, tally, now)
+            return again.not_before
+        detail = f"{hand_off.detail}; {again.why}" if hand_off.detail else again.why
+        if self.entry.plan.restart.policy != "temporary":
+            hand_off = replace(hand_off, detail=detail)
+        self.record.change(lambda e: transitions.closed(e, hand_off, death=tally, now=now.wall_ms))
+        self._report(self.entry.key, "ended")
+        return None
+
+    def _decide(self, end: HandOff, now: Now, tally: Death) -> StartAt | GiveUp:
+        return next_start(
+            self.entry.plan.restart,
+            want=self.entry.want,
+            end=end,
+            deaths=(*self.entry.deaths, tally),
+            boot_id=now.machine.boot_id,
+            now_ns=now.monotonic_ns,
+            spread=zlib.crc32(self.entry.entry_id.encode()) / 2**32,
+        )
+
+    def _restart(self, at: StartAt, tally: Death, now: Now) -> None:
+        nonce = secrets.token_hex(8)
+        self.record.change(
+            lambda e: transitions.restarting(
+                e, nonce=nonce, death=tally, attempt=at.attempt, not_before=at.not_before, now=now.wall_ms
+            )
+        )
+
+    def _heir(self, left: set[ProcessKey], look: Look) -> ProcessKey | None:
+        """Where the launched process was a wrapper: the oldest survivor of its session is the agent."""
+        ref = self.entry.generation.process
+        if self.entry.plan.follow != "tree" or ref is None:
+            return None
+        rows = look.rows()
+        same = [k for k in left if k.pid in rows and rows[k.pid].session == ref.key.pid]
+        return min(same, key=lambda k: k.start_ticks) if same else None
+
+    def _follow(self, heir: ProcessKey, now: Now) -> int:
+        from supervisor.core.identity import ProcessRef
+
+        self._exit = None
+        self.attached = True
+        process = ProcessRef(now.machine, heir)
+        self.record.change(lambda e: replace(e, generation=replace(e.generation, process=process)))
+        return now.monotonic_ns
+
+    # -- stopping
+
+    def stop(self) -> None:
+        """Begin the ladder, whatever the record says (the keeper itself was told to end)."""
+        if self._stopping is None:
+            grace = self.entry.stop_grace_ms
+            self._stopping = begin(self.entry.plan.stop_grace_ms if grace is None else grace)
+
+    def _turn_stopping(self, now: Now, look: Look) -> int | None:
+        self.stop()
+        assert self._stopping is not None
+        tree = look.tree(self.entry.entry_id, self.leader, attached=self.attached)
+        alive = len(tree) or (1 if self.leader is not None else 0)  # a leader not reaped yet has no known end
+        self._stopping, step = next_step(self._stopping, alive=alive, now_ns=now.monotonic_ns)
+        if isinstance(step, Empty | Survived):
+            self._stopped(now, names(self._parts, tree))
+            return None
+        if isinstance(step, AskToStop):
+            self._stop_began = now.monotonic_ns
+            ask_to_stop(self._parts, self.entry.plan.stop_signal, self.leader, tree)
+            return now.monotonic_ns + TICK_MS * MS if self._stopping.grace_ms else now.monotonic_ns
+        if isinstance(step, KillTree):
+            kill_tree(self._parts, look, self.entry.entry_id, self.leader, attached=self.attached)
+            return now.monotonic_ns + MS * TICK_MS // 10
+        assert isinstance(step, LookAgain)
+        self._mark_winding_down(now)
+        return step.at
+
+    def _mark_winding_down(self, now: Now) -> None:
+        """Visible in `ps` when the end takes longer than a tick; the wish itself is on disk from the start."""
+        if isinstance(self.entry.state, Running) and now.monotonic_ns - self._stop_began >= TICK_MS * MS:
+            reason: WindDownReason = "user_cleanup" if self.entry.want == "down" else "parent_shutdown"
+            self.record.change(lambda e: transitions.winding_down(e, reason, now=now.wall_ms))
+
+    def _stopped(self, now: Now, survivors: tuple[str, ...]) -> None:
+        end = self._exit or Exit()
+        hand_off = ended(end, self.entry.plan, stopped=True, now=now.wall_ms, survivors=survivors)
+        self.record.change(lambda e: transitions.closed(e, hand_off, now=now.wall_ms))
+        self._report(self.entry.key, "ended")

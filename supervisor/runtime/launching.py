@@ -1,0 +1,279 @@
+"""Launching: requests are checked whole, become drafts of entries, and a keeper starts them. Intent before deed.
+
+Owns nothing; the records are the store's, the agents their keeper's.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from supervisor.adapters.atomic_file import write_atomic
+from supervisor.core.agent_env import IdentityRules, base_environment, identity_rules
+from supervisor.core.entry import (
+    MAX_SUMMARY,
+    MAX_TASK_REF,
+    AgentIdentity,
+    Entry,
+    Generation,
+    KeeperRef,
+    Output,
+    ParentRef,
+    ResumeContext,
+    Starting,
+    Terminal,
+    is_live,
+)
+from supervisor.core.errors import BadInput, Refused
+from supervisor.core.ids import agent_name
+from supervisor.core.launch_plan import LaunchPlan, LaunchRequest, Mode, plan_launch
+from supervisor.core.ports import Conflict
+from supervisor.core.profile import LaunchProfile, Policy
+from supervisor.core.text import bounded
+from supervisor.runtime.compose import Context
+from supervisor.runtime.keeper import Keeper
+from supervisor.runtime.kept_agent import KeptAgent, Report
+
+MAX_PROMPT_BYTES = 16 * 1024 * 1024
+
+
+class AgentRequest(Struct, frozen=True, kw_only=True):
+    """One agent as the user wants it. `after` and `parent_name` name agents of the same batch."""
+
+    profile: str
+    cwd: str
+    name: str | None = None
+    mode: Mode = "headless"
+    prompt: bytes | None = None
+    words: tuple[str, ...] = ()
+    model: str | None = None
+    allowed_paths: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    parent: ParentRef | None = None
+    parent_name: str | None = None
+    after: tuple[str, ...] = ()
+    agent_id: str | None = None
+    task_ref: str | None = None
+    task_summary: str | None = None
+    restart: Policy | None = None
+    tree: str | None = None
+    terminal: Terminal = Terminal()
+
+
+class Draft(Struct, frozen=True):
+    """A checked launch: the entry but for its keeper, and the environment that will not be stored."""
+
+    entry: Entry
+    env: Mapping[str, str]
+    prompt: bytes | None
+
+
+class Launcher:
+    """Checks requests and writes drafts for one batch."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._profiles: dict[str, LaunchProfile] = {}
+        self._found: dict[str, str] = {}
+        self._rules: IdentityRules | None = None
+        self._inherited: dict[tuple[str, ...], dict[str, str]] = {}
+
+    def drafts(self, requests: Sequence[AgentRequest], entries: Sequence[Entry]) -> list[Draft]:
+        """Check everything before anything is started.
+
+        Raises:
+            SupervisorError: the first thing that is wrong.
+        """
+        taken = {e.name for e in entries if is_live(e)}
+        out: dict[str, Draft] = {}
+        for request in requests:
+            name = self._name(request, taken)
+            taken.add(name)
+            out[name] = self._draft(request, name, out)
+        return list(out.values())
+
+    def profile(self, name: str) -> LaunchProfile:
+        """A profile, read once."""
+        if name not in self._profiles:
+            self._profiles[name] = self._context.profiles.load(name)
+        return self._profiles[name]
+
+    def _name(self, request: AgentRequest, taken: set[str]) -> str:
+        if request.name is not None:
+            if agent_name(request.name) in taken:
+                raise Refused(
+                    f"the name {request.name} is taken by a running agent",
+                    hint=f"Choose another --name, or see: supervisor show {request.name}",
+                )
+            return request.name
+        number = 1
+        while (name := request.profile if number == 1 else f"{request.profile}-{number}") in taken:
+            number += 1
+        return name
+
+    def _draft(self, request: AgentRequest, name: str, earlier: Mapping[str, Draft]) -> Draft:
+        context = self._context
+        profile = self.profile(request.profile)
+        _check_request(request)
+        entry_id = secrets.token_hex(6)
+        session = str(uuid.uuid4())
+        agent_id = request.agent_id or str(uuid.uuid4())
+        prompt_file = os.path.join(context.places.prompts, entry_id) if request.prompt is not None else None
+        plan = plan_launch(
+            profile,
+            LaunchRequest(
+                name=name,
+                session_id=session,
+                cwd=request.cwd,
+                python=context.python,
+                mode=request.mode,
+                prompt_file=prompt_file,
+                prompt_bytes=len(request.prompt or b""),
+                words=request.words,
+                model=request.model,
+                allowed_paths=request.allowed_paths,
+                env_given=tuple(sorted(request.env)),
+                restart=request.restart,
+            ),
+        )
+        env = {**self._inherit(plan), **request.env}
+        plan = self._with_binary(plan, profile, name, env)
+        parent = request.parent
+        if request.parent_name is not None:
+            parent = ParentRef(session_id=earlier[request.parent_name].entry.session_id)
+        now = context.clock.wall_ms()
+        entry = Entry(
+            entry_id=entry_id,
+            session_id=session,
+            name=name,
+            role="worker" if parent else "master",
+            agent=AgentIdentity(agent_id=agent_id, resume_context=_resume_context(profile, plan, request, session)),
+            generation=Generation(nonce=secrets.token_hex(8)),
+            keeper=_NO_KEEPER,
+            state=Starting(since=now, waits_for=tuple(earlier[a].entry.entry_id for a in request.after)),
+            plan=plan,
+            hostname=context.hostname,
+            started_at=now,
+            heartbeat_at=now,
+            parent=parent,
+            tree=request.tree,
+            task_ref=request.task_ref,
+            task_summary=bounded(request.task_summary, MAX_SUMMARY) if request.task_summary else None,
+            terminal=request.terminal,
+            output=Output(
+                transcript=os.path.join(context.places.transcripts, f"{entry_id}.log")
+                if request.mode == "headless"
+                else None
+            ),
+        )
+        return Draft(entry, env, request.prompt)
+
+    def _inherit(self, plan: LaunchPlan) -> dict[str, str]:
+        """The inheritable environment, the same for all of a profile."""
+        if self._rules is None:
+            self._rules = identity_rules(self._context.profiles.known())
+        if plan.env_unset not in self._inherited:
+            self._inherited[plan.env_unset] = base_environment(self._context.env, rules=self._rules, plan=plan)
+        return self._inherited[plan.env_unset]
+
+    def _with_binary(self, plan: LaunchPlan, profile: LaunchProfile, name: str, env: Mapping[str, str]) -> LaunchPlan:
+        if not plan.argv:
+            raise BadInput(
+                f"profile {profile.name} needs a command",
+                hint=f"Give it after --: launch {profile.name} -- make",
+            )
+        for binary in profile.needs:
+            self._which(binary, env.get("PATH", ""), plan.cwd, name)
+        first = self._which(plan.argv[0], env.get("PATH", ""), plan.cwd, name)
+        return replace(
+            plan,
+            argv=(first, *plan.argv[1:]),
+            resume_argv=(first, *plan.resume_argv[1:]) if plan.resume_argv else (),
+        )
+
+    def _which(self, binary: str, path: str, cwd: str, name: str) -> str:
+        key = f"{binary}\0{path}\0{cwd if '/' in binary else ''}"
+        if key not in self._found:
+            found = which(binary, path=path, cwd=cwd)
+            if found is None:
+                raise Refused(
+                    f"{name} cannot be launched: {binary} was not found" + ("" if "/" in binary else " on PATH"),
+                    hint="Install it or correct PATH; `supervisor doctor` shows what is there",
+                )
+            self._found[key] = found
+        return self._found[key]
+
+
+def _check_request(request: AgentRequest) -> None:
+    if not request.cwd or not os.path.isdir(request.cwd):
+        raise BadInput(f"the working directory {request.cwd or '(none)'} does not exist", hint="Give one with --cwd")
+    if request.prompt is not None and len(request.prompt) > MAX_PROMPT_BYTES:
+        raise BadInput(f"the prompt is {len(request.prompt)} bytes, at most {MAX_PROMPT_BYTES} are taken")
+    if request.task_ref is not None and len(request.task_ref) > MAX_TASK_REF:
+        raise BadInput(f"--task-ref is longer than {MAX_TASK_REF} characters")
+    if any("\0" in w for w in request.words):
+        raise BadInput("an argument holds a NUL byte")
+
+
+def _resume_context(
+    profile: LaunchProfile, plan: LaunchPlan, request: AgentRequest, session: str
+) -> ResumeContext | None:
+    if profile.session.id == "none" or not plan.resume_argv:
+        return None
+    return ResumeContext(
+        profile=profile.name,
+        cwd=plan.cwd,
+        provider_session_id=session if profile.session.id == "preset" else None,
+        model=request.model,
+    )
+
+
+def which(binary: str, *, path: str, cwd: str) -> str | None:
+    """The absolute path of an executable file, looked up as the agent's environment would."""
+    if "/" in binary:
+        candidates = [os.path.join(cwd, binary)]
+    else:
+        candidates = [os.path.join(folder, binary) for folder in path.split(os.pathsep) if os.path.isabs(folder)]
+    return next((c for c in candidates if os.path.isfile(c) and os.access(c, os.X_OK)), None)
+
+
+def start_all(context: Context, drafts: Iterable[Draft], keeper: Keeper, report: Report) -> None:
+    """In the keeper: write every intent, then keep the agents. Nothing is spawned before all intents are on disk.
+
+    Raises:
+        OSError: the disk does not take the intents; those written are withdrawn.
+    """
+    written: list[Entry] = []
+    agents: list[KeptAgent] = []
+    try:
+        for draft in drafts:
+            entry = replace(draft.entry, keeper=keeper.ref)
+            if draft.prompt is not None and entry.plan.prompt_file:
+                write_atomic(entry.plan.prompt_file, draft.prompt)
+            if entry.output.transcript:
+                context.parts.transcripts.create(entry.output.transcript)
+            if isinstance(context.store.create(entry), Conflict):
+                raise Refused(f"{entry.name}: its session {entry.session_id} is on record already")
+            written.append(entry)
+            agents.append(KeptAgent(entry, draft.env, parts=context.parts, report=report))
+    except BaseException:
+        for entry in written:
+            context.store.remove_if_unchanged(entry)
+            context.parts.transcripts.remove(entry.entry_id)
+        raise
+    for agent in agents:
+        keeper.add(agent)
+
+
+def _no_keeper() -> KeeperRef:
+    from supervisor.core.identity import Machine, ProcessKey, ProcessRef
+
+    return KeeperRef("", ProcessRef(Machine("", "", 0), ProcessKey(0, 0)))
+
+
+_NO_KEEPER = _no_keeper()

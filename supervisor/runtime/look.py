@@ -1,0 +1,87 @@
+"""One turn's look at the processes: taken at most once, shared by all agents of a keeper. Never signals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Set
+
+from supervisor.core.descendants import tree_of
+from supervisor.core.identity import ProcessKey
+from supervisor.core.ports import Process, ProcessTable
+
+ENTRY_VARIABLE = "SUPERVISOR_ENTRY_ID"
+GENERATION_VARIABLE = "SUPERVISOR_GENERATION"
+
+
+class Look:
+    """The processes as seen once. `agents`: leader pids of this keeper; `keepers`: pids of all live keepers."""
+
+    def __init__(
+        self,
+        processes: ProcessTable,
+        *,
+        me: int,
+        agents: Set[int],
+        keepers: Callable[[], Set[int]],
+        subreaper: bool,
+    ) -> None:
+        self._processes = processes
+        self._me = me
+        self._agents = agents
+        self._keepers = keepers
+        self._subreaper = subreaper
+        self._rows: Mapping[int, Process] | None = None
+        self._strays: bool | None = None
+        self._foreign: Set[int] | None = None
+
+    def tree(self, entry_id: str, leader: ProcessKey | None, *, attached: bool) -> set[ProcessKey]:
+        """The live processes of one agent, by identity."""
+        pid = leader.pid if leader else None
+        if pid is None and not attached and not self.any_strays():
+            return set()
+        rows = self.rows()
+        if self._foreign is None:
+            self._foreign = (self._keepers() | self._agents) - {os.getpid()}
+        roots = {self._me} if not attached and self._subreaper else {self._me, *self._orphan_roots(rows)}
+        pids = tree_of(
+            entry_id,
+            leader=pid,
+            snapshot=rows,
+            marker=self._marker,
+            foreign=self._foreign - ({pid} if pid else set()),
+            roots=roots,
+            alone=self._subreaper and not attached and len(self._agents) <= 1,
+        )
+        return {ProcessKey(p, rows[p].start_ticks) for p in pids if p != self._me}
+
+    def any_strays(self) -> bool:
+        """Whether this process has children that are not leaders of its agents: a cheap look before a dear one."""
+        if self._strays is None:
+            children = self._processes.children(self._me) if self._subreaper else None
+            self._strays = children is None or bool(set(children) - self._agents)
+        return self._strays
+
+    def rows(self) -> Mapping[int, Process]:
+        """The snapshot."""
+        if self._rows is None:
+            self._rows = self._processes.snapshot()
+        return self._rows
+
+    def refresh(self) -> None:
+        """Forget what was seen."""
+        self._rows = self._strays = self._foreign = None
+
+    def _marker(self, pid: int) -> str | None:
+        return self._processes.environment(pid).get(ENTRY_VARIABLE)
+
+    def _orphan_roots(self, rows: Mapping[int, Process]) -> set[int]:
+        """Everybody may be the reaper of an orphan here: init, or a subreaper above the keeper that died."""
+        return {row.parent_pid for row in rows.values()} - self._agents
+
+
+def find_generation(processes: ProcessTable, nonce: str) -> int | None:
+    """The topmost process that bears a generation's nonce in its environment: the agent of a crashed start."""
+    rows = processes.snapshot()
+    marked = {pid for pid in rows if processes.environment(pid).get(GENERATION_VARIABLE) == nonce}
+    tops = [rows[p] for p in marked if rows[p].parent_pid not in marked]
+    return min(tops, key=lambda r: r.start_ticks).pid if tops else None

@@ -1,0 +1,121 @@
+"""Who is the parent of what is launched now: named, or taken from the environment and checked. Decides by `core` facts.
+
+An inherited variable proves nothing: a tmux server or a shell may merely carry it. The parent must be on record, alive,
+and an ancestor of this launcher by process identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from supervisor.core.entry import Entry, ParentRef, is_live
+from supervisor.core.errors import BadInput, Refused
+from supervisor.core.identity import ProcessKey, same_process
+from supervisor.core.ids import session_id
+from supervisor.runtime.compose import Context
+
+_MAX_DEPTH = 4096
+
+
+class Parentage(Struct, frozen=True):
+    """The parent (None: this is a master) and the one line to tell when the environment named one that is none."""
+
+    parent: ParentRef | None
+    warning: str | None = None
+    inside: Entry | None = None
+    """The agent that this launcher runs inside of, if it really does."""
+
+
+def named(entry: Entry) -> ParentRef:
+    """A recorded agent as a parent."""
+    process = entry.generation.process
+    return ParentRef(
+        session_id=entry.session_id,
+        entry_id=entry.entry_id,
+        pid=process.key.pid if process else None,
+        process=process,
+    )
+
+
+def by_flags(session: str | None, pid: str | None, entries: Sequence[Entry]) -> Parentage:
+    """`--parent-session` and `--parent-pid`: a parent that need not be on record. Malformed: ignored, one warning."""
+    try:
+        parent_session = session_id(session or "")
+    except BadInput as error:
+        return Parentage(None, f"--parent-session is ignored: {error}; launched as a master")
+    recorded = next((e for e in entries if e.session_id == parent_session and is_live(e)), None)
+    if recorded:
+        return Parentage(named(recorded))
+    number = positive_pid(pid)
+    if pid is not None and number is None:
+        return Parentage(None, f"--parent-pid {pid[:40]!r} is no positive pid: ignored; launched as a master")
+    return Parentage(ParentRef(session_id=parent_session, pid=number))
+
+
+def positive_pid(raw: str | None) -> int | None:
+    """A pid from text, None when malformed or not positive."""
+    return int(raw) if raw and raw.isascii() and raw.isdigit() and 0 < int(raw) < 2**31 else None
+
+
+def from_environment(context: Context, entries: Sequence[Entry]) -> Parentage:
+    """The agent that we run inside of, if the environment says so and the process table agrees.
+
+    Raises:
+        Refused: inside a tool sandbox, where a launched agent would die with the tool call.
+    """
+    variable = "SUPERVISOR_SESSION_ID" if context.env.get("SUPERVISOR_SESSION_ID") else "SUPERVISOR_PARENT_SESSION"
+    raw = context.env.get(variable)
+    if not raw:
+        return Parentage(None)
+    pid = context.env.get("SUPERVISOR_PARENT_PID")
+    if variable == "SUPERVISOR_PARENT_SESSION" and pid and positive_pid(pid) is None:
+        return _ignored(f"SUPERVISOR_PARENT_PID={pid[:40]!r} is no positive pid")
+    try:
+        wanted = session_id(raw)
+    except BadInput as error:
+        return _ignored(f"{variable} is malformed ({error})")
+    entry = next((e for e in entries if e.session_id == wanted and is_live(e)), None)
+    if entry is None or entry.generation.process is None:
+        return _ignored(f"{variable} names {wanted}, which is no running agent on record")
+    refuse_sandbox(context, entry)
+    if not _is_ancestor(context, entry.generation.process.key):
+        return _ignored(f"{variable} names {entry.name}, but this command does not run inside it")
+    return Parentage(named(entry), inside=entry)
+
+
+def refuse_sandbox(context: Context, entry: Entry) -> None:
+    """A pid namespace of its own ends everything in it with the tool call.
+
+    Raises:
+        Refused: with the way out.
+    """
+    process = entry.generation.process
+    here = context.processes.machine()
+    if process is None or process.machine.host_id != here.host_id or process.machine.boot_id != here.boot_id:
+        return
+    if process.machine.pid_namespace != here.pid_namespace:
+        raise Refused(
+            f"{entry.name} runs this command in a tool sandbox (its own pid namespace): an agent launched here would "
+            "die with the tool call",
+            hint="Launch it outside the sandbox: from a terminal with --parent " + entry.name,
+        )
+
+
+def _is_ancestor(context: Context, key: ProcessKey) -> bool:
+    import os
+
+    pid: int | None = os.getpid()
+    for _ in range(_MAX_DEPTH):
+        if pid is None:
+            return False
+        if pid == key.pid:
+            seen = context.processes.identify(pid)
+            return seen is not None and same_process(key, seen)
+        pid = context.processes.parent_of(pid)
+    return False
+
+
+def _ignored(why: str) -> Parentage:
+    return Parentage(None, f"{why}: ignored; launched as a master (--parent names one)")

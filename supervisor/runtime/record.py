@@ -1,0 +1,100 @@
+"""One entry as its keeper writes it: compare-and-swap with retries, and nothing lost while the disk says no.
+
+Owns the keeper's view of the entry; decides nothing. Moves are functions Entry → Entry, replayed on a fresh record when
+somebody else (a stop, an adoption) has written in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from supervisor.core.entry import Entry
+from supervisor.core.errors import IllegalMove
+from supervisor.core.ports import EntryStore
+from supervisor.runtime.logs import warn
+
+Move = Callable[[Entry], Entry]
+_TRIES = 16
+
+
+class Record:
+    """`entry` is what should be on disk; `dirty` when it could not be written yet; `lost` when it is not ours now."""
+
+    def __init__(self, entry: Entry, store: EntryStore) -> None:
+        self.entry = entry
+        self._on_disk = entry
+        self._store = store
+        self._pending: list[Move] = []
+        self.lost = False
+
+    @property
+    def dirty(self) -> bool:
+        """Whether moves wait for a disk that takes them."""
+        return bool(self._pending)
+
+    def change(self, move: Move) -> None:
+        """Apply a move in memory and on disk."""
+        self._pending.append(move)
+        self.entry = move(self.entry)
+        self.flush()
+
+    def flush(self) -> None:
+        """Write pending moves. A full disk keeps them; a record that another keeper has taken makes us let go."""
+        for _ in range(_TRIES):
+            if not self._pending or self.lost:
+                return
+            try:
+                if self._attempt():
+                    return
+            except OSError as error:
+                warn(
+                    "a record could not be written, it is kept and tried again",
+                    agent=self.entry.name,
+                    why=str(error),
+                )
+                return
+
+    def refresh(self) -> None:
+        """Take in what others wrote (a stop request, an adoption), then replay our own pending moves."""
+        current = self._store.read(self.entry.key)
+        if current is None or current == self._on_disk:
+            return
+        self._rebase(current)
+        self.flush()
+
+    def _attempt(self) -> bool:
+        result = self._store.replace_if_unchanged(self._on_disk, self.entry)
+        if isinstance(result, Entry):
+            self.entry = self._on_disk = result
+            self._pending.clear()
+            return True
+        if result.current is None:
+            return self._register_again()
+        self._rebase(result.current)
+        return False
+
+    def _register_again(self) -> bool:
+        """Somebody removed the record of an agent that we keep: nothing is lost by that."""
+        if self._store.create(self.entry) is not None:
+            return False
+        self._on_disk = self.entry
+        self._pending.clear()
+        return True
+
+    def _rebase(self, current: Entry) -> None:
+        if (
+            current.keeper != self.entry.keeper
+            or current.entry_id != self.entry.entry_id
+            or current.generation.nonce != self._on_disk.generation.nonce
+        ):
+            self.lost = True
+            return
+        self._on_disk = fresh = current
+        try:
+            for move in self._pending:
+                fresh = move(fresh)
+        except IllegalMove as error:
+            warn("another writer moved the record on, ours is dropped", agent=self.entry.name, why=str(error))
+            self._pending.clear()
+            fresh = current
+        self.entry = fresh

@@ -1,0 +1,93 @@
+"""Observe → decide → act over the whole matrix: judge every entry, carry out the reconcile plan. Never signals.
+
+Every master activation, `reconcile`, `up`, `launch` and `watch` start with it; what it finds without a keeper is handed
+back to be attached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from supervisor.core.entry import Entry, is_live
+from supervisor.core.identity import Seen
+from supervisor.core.liveness import Beat, Judgement, judge
+from supervisor.core.reconcile import Action, Attach, Change, Remove, reconcile
+from supervisor.runtime.parts import Parts
+
+
+class Scan(Struct, frozen=True):
+    """What was on record and what it was worth at one moment."""
+
+    entries: Sequence[Entry]
+    judgements: Mapping[str, Judgement]
+    beats: Mapping[str, Beat | None]
+
+
+class Done(Struct, frozen=True):
+    """What a reconcile did: changes made, and live agents that need a keeper."""
+
+    changed: tuple[Change | Remove, ...]
+    attach: tuple[Attach, ...]
+
+
+def scan(parts: Parts) -> Scan:
+    """Read and judge everything, each process and heartbeat looked at once."""
+    entries = parts.store.list()
+    beats: dict[str, Beat | None] = {}
+    for entry in entries:
+        keeper = entry.keeper.keeper_id
+        if is_live(entry) and keeper not in beats:
+            beats[keeper] = parts.beats.read(keeper)
+    return Scan(entries, judge_all(parts, entries, beats), beats)
+
+
+def judge_all(parts: Parts, entries: Sequence[Entry], beats: Mapping[str, Beat | None]) -> dict[str, Judgement]:
+    """The verdict on every entry, by entry id."""
+    now = parts.now()
+    seen: dict[int, Seen] = {}
+
+    def probe(pid: int | None) -> Seen | None:
+        if pid is None:
+            return None
+        if pid not in seen:
+            seen[pid] = parts.processes.probe(pid)
+        return seen[pid]
+
+    out = {}
+    for entry in entries:
+        live = is_live(entry)
+        process = entry.generation.process
+        out[entry.entry_id] = judge(
+            entry,
+            agent=probe(process.key.pid) if live and process else None,
+            keeper=probe(entry.keeper.process.key.pid) if live else None,
+            beat=beats.get(entry.keeper.keeper_id),
+            now=now,
+        )
+    return out
+
+
+def plan(parts: Parts, seen: Scan) -> tuple[Action, ...]:
+    """The pure plan for what was seen."""
+    return reconcile(
+        seen.entries,
+        judgements=seen.judgements,
+        boot_id=parts.processes.machine().boot_id,
+        now=parts.clock.wall_ms(),
+    )
+
+
+def carry_out(parts: Parts, actions: Sequence[Action]) -> Done:
+    """Make the record changes that still apply; attaching is the caller's (it needs a keeper)."""
+    changed: list[Change | Remove] = []
+    for action in actions:
+        if isinstance(action, Change):
+            if isinstance(parts.store.replace_if_unchanged(action.entry, action.after), Entry):
+                changed.append(action)
+        elif isinstance(action, Remove) and parts.store.remove_if_unchanged(action.entry):
+            parts.transcripts.remove(action.entry.entry_id)
+            changed.append(action)
+    parts.store.sync()
+    return Done(tuple(changed), tuple(a for a in actions if isinstance(a, Attach)))

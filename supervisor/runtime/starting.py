@@ -1,0 +1,178 @@
+"""The use cases of starting: a batch under a detached keeper, or one agent in the foreground. Tells how it went.
+
+Owns nothing that lasts; what was started is on record before this returns.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+from msgspec import Struct
+
+from supervisor.adapters.atomic_file import lock
+from supervisor.core import transitions
+from supervisor.core.entry import Entry
+from supervisor.core.errors import Refused
+from supervisor.core.timing import MS
+from supervisor.runtime.activation import Activated, activate
+from supervisor.runtime.compose import Context
+from supervisor.runtime.forking import News, fork_keeper, read_news, run_here
+from supervisor.runtime.launching import AgentRequest, Draft, Launcher, start_all
+
+Until = Literal["spawned", "ready"]
+Choose = Callable[[Activated], Sequence[AgentRequest]]
+"""Which agents to start, given what is on record (under the lock of names)."""
+
+
+class Started(Struct, frozen=True):
+    """One agent of a batch: its entry as last read, and whether it came as far as was waited for."""
+
+    entry: Entry
+    reached: bool
+    why: str = ""
+
+
+@contextmanager
+def names_lock(context: Context) -> Iterator[int]:
+    """Between looking which names are free and having the intents on disk nobody else may do the same."""
+    fd = lock(os.path.join(context.places.locks, "names"))
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def start_detached(
+    context: Context, choose: Choose, *, until: Until, tell: Callable[[Draft, str], None]
+) -> tuple[Activated, list[Started]]:
+    """Start a batch under one detached keeper and wait until each agent is up or has failed.
+
+    Raises:
+        SupervisorError: refused before anything was started.
+    """
+    with names_lock(context) as names:
+        activated = activate(context)
+        drafts = Launcher(context).drafts(choose(activated), activated.seen.entries)
+        if not drafts:
+            return activated, []
+        news = fork_keeper(context, lambda keeper, report: start_all(context, drafts, keeper, report), keep=(names,))
+    try:
+        return activated, _Wait(context, drafts, until, tell).results(news)
+    finally:
+        os.close(news)
+
+
+class _Wait:
+    """Follows the keeper's news until every agent has come as far as wanted."""
+
+    def __init__(
+        self, context: Context, drafts: Sequence[Draft], until: Until, tell: Callable[[Draft, str], None]
+    ) -> None:
+        self._context = context
+        self._drafts = {d.entry.key: d for d in drafts}
+        self._goal = {"ready", "ended"} if until == "ready" else {"spawned", "ready", "ended"}
+        self._tell = tell
+        self._last: dict[str, str] = {}
+        clock = context.clock
+        patience = max(d.entry.plan.ready_timeout_ms for d in drafts) * (2 if len(drafts) > 1 else 1)
+        self._deadline = clock.monotonic_ns() + patience * MS
+
+    def results(self, fd: int) -> list[Started]:
+        """One result per draft.
+
+        Raises:
+            Refused: the keeper could not write the intents; nothing was started.
+        """
+        rest, talks = b"", True
+        while talks and not self._all_there():
+            left = (self._deadline - self._context.clock.monotonic_ns()) / (1000 * MS)
+            if left <= 0 or not select.select([fd], [], [], left)[0]:
+                break
+            news, rest, talks = read_news(fd, rest)
+            for item in news:
+                self._hear(item)
+        return [self._result(d) for d in self._drafts.values()]
+
+    def _hear(self, item: News) -> None:
+        if item.what == "refused":
+            raise Refused(item.why or "the keeper could not start")
+        if item.key in self._drafts and self._last.get(item.key) != item.what:
+            self._last[item.key] = item.what
+            self._tell(self._drafts[item.key], item.what)
+
+    def _all_there(self) -> bool:
+        return all(self._last.get(k) in self._goal for k in self._drafts)
+
+    def _result(self, draft: Draft) -> Started:
+        entry = self._context.store.read(draft.entry.key) or draft.entry
+        last = self._last.get(draft.entry.key)
+        if last == "ended" or entry.hand_off is not None:
+            return Started(entry, False, "ended")
+        if last in self._goal:
+            return Started(entry, True)
+        return Started(entry, False, "timeout" if last == "spawned" else "keeper_lost")
+
+
+def run_foreground(context: Context, choose: Choose, *, announce: Callable[[Entry], None]) -> Entry:
+    """Be the keeper of one agent that shares our terminal; returns its last record.
+
+    Raises:
+        SupervisorError: refused before anything was started.
+    """
+    with names_lock(context) as names:
+        activated = activate(context)
+        (draft,) = Launcher(context).drafts(choose(activated), activated.seen.entries)
+        held = os.dup(names)
+
+    def fill(keeper, report) -> None:  # type: ignore[no-untyped-def]
+        start_all(context, [draft], keeper, report)
+        os.close(held)
+        announce(keeper.agents[0].entry)
+
+    with _terminal_kept():
+        run_here(context, fill, foreground=True, report=lambda _key, _what: None)
+    return _deliver(context, draft.entry.key) or draft.entry
+
+
+def _deliver(context: Context, key: str) -> Entry | None:
+    """We are about to tell the user how it ended."""
+    entry = context.store.read(key)
+    if entry is None:
+        return None
+    told = context.store.replace_if_unchanged(entry, transitions.delivered(entry, now=context.clock.wall_ms()))
+    context.store.sync()
+    return told if isinstance(told, Entry) else entry
+
+
+@contextmanager
+def _terminal_kept() -> Iterator[None]:
+    """Whatever the agent did to the terminal's modes, on every way out they are as before."""
+    import termios
+
+    try:
+        modes = termios.tcgetattr(0)
+    except (termios.error, OSError):
+        modes = None
+    try:
+        yield
+    finally:
+        if modes is not None:
+            _restore(modes)
+
+
+def _restore(modes: list[object]) -> None:
+    import signal
+    import termios
+
+    # from a background group this would stop us: a shell that took the terminal back has set its own modes anyway
+    before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    try:
+        termios.tcsetattr(0, termios.TCSADRAIN, modes)  # type: ignore[arg-type]
+    except (termios.error, OSError):
+        pass
+    finally:
+        signal.signal(signal.SIGTTOU, before)

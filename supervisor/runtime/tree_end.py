@@ -1,0 +1,54 @@
+"""Ending a tree of processes: ask, freeze, rescan until stable, kill. Signals go only to verified identities."""
+
+from __future__ import annotations
+
+from supervisor.core.ending import signal_number
+from supervisor.core.identity import ProcessKey
+from supervisor.core.text import one_line
+from supervisor.runtime.look import Look
+from supervisor.runtime.parts import Parts
+
+SIGKILL, SIGTERM = 9, 15
+_ROUNDS = 20
+
+
+def ask_to_stop(parts: Parts, signal: str, leader: ProcessKey | None, tree: set[ProcessKey]) -> None:
+    """The profile's stop signal to the agent; where only its helpers are left, TERM to those.
+
+    A stopped agent could not hear it: it is continued as well.
+    """
+    import signal as signals
+
+    targets = [leader] if leader else sorted(tree, key=lambda k: k.pid)
+    for key in targets:
+        parts.signals.send(key, signal_number(signal) if leader else SIGTERM)
+        parts.signals.send(key, signals.SIGCONT)
+
+
+def kill_tree(parts: Parts, look: Look, entry_id: str, leader: ProcessKey | None, *, attached: bool) -> int:
+    """Freeze what is there, look again until nothing new appears, then kill all of it. How many were signalled.
+
+    Frozen processes cannot fork, so the second look is complete where the first was not.
+    """
+    import signal as signals
+
+    frozen: set[ProcessKey] = set()
+    for _ in range(_ROUNDS):
+        look.refresh()
+        new = look.tree(entry_id, leader, attached=attached) - frozen
+        if not new:
+            break
+        for key in new:
+            parts.signals.send(key, signals.SIGSTOP)
+        frozen |= new
+    killed = sum(parts.signals.send(key, SIGKILL) for key in frozen)
+    look.refresh()
+    return killed
+
+
+def names(parts: Parts, tree: set[ProcessKey]) -> tuple[str, ...]:
+    """Survivors for people: pid and command."""
+    return tuple(
+        f"pid {k.pid} ({one_line(' '.join(parts.processes.command(k.pid)) or '?', 80)})"
+        for k in sorted(tree, key=lambda k: k.pid)
+    )

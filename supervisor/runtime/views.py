@@ -1,0 +1,156 @@
+"""What people and scripts see of the matrix: one row per entry, with its verdict and evidence. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from supervisor.core.ending import describe
+from supervisor.core.entry import Entry, Resumable, Running, Starting, WindingDown, is_live
+from supervisor.core.liveness import beat_age_ms
+from supervisor.core.text import span
+from supervisor.runtime.parts import Parts
+from supervisor.runtime.scan import Scan
+
+
+class Row(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One agent. Times in epoch ms, ages in ms."""
+
+    name: str
+    entry_id: str
+    session_id: str
+    role: str
+    status: str
+    want: str
+    verdict: str
+    evidence: str
+    profile: str
+    pid: int | None
+    keeper_pid: int
+    parent: str | None
+    parent_session_id: str | None
+    tree: str | None
+    task_ref: str | None
+    task_summary: str | None
+    cwd: str
+    started_at: int
+    age_ms: int
+    beat_age_ms: int | None
+    restarts: int
+    ready: bool
+    transcript: str | None
+    output_degraded: str | None
+    end: str | None
+    exit_code: int | None
+    exit_signal: str | None
+
+
+def rows(parts: Parts, seen: Scan) -> list[Row]:
+    """Every entry as a row, in order of start."""
+    now = parts.now()
+    names = {e.session_id: e.name for e in sorted(seen.entries, key=lambda e: (is_live(e), e.started_at))}
+    out = []
+    for entry in sorted(seen.entries, key=lambda e: (e.started_at, e.entry_id)):
+        judged = seen.judgements[entry.entry_id]
+        beat = seen.beats.get(entry.keeper.keeper_id)
+        age = beat_age_ms(beat, now) if beat and is_live(entry) else None
+        process = entry.generation.process
+        end = entry.hand_off
+        out.append(
+            Row(
+                name=entry.name,
+                entry_id=entry.entry_id,
+                session_id=entry.session_id,
+                role=entry.role,
+                status=entry.status,
+                want=entry.want,
+                verdict=judged.verdict.value,
+                evidence=judged.evidence,
+                profile=entry.plan.profile,
+                pid=process.key.pid if process else None,
+                keeper_pid=entry.keeper.process.key.pid,
+                parent=names.get(entry.parent.session_id) if entry.parent else None,
+                parent_session_id=entry.parent.session_id if entry.parent else None,
+                tree=entry.tree,
+                task_ref=entry.task_ref,
+                task_summary=entry.task_summary,
+                cwd=entry.plan.cwd,
+                started_at=entry.started_at,
+                age_ms=max(now.wall_ms - entry.started_at, 0),
+                beat_age_ms=int(age) if age is not None else None,
+                restarts=len(entry.deaths) if is_live(entry) else max(len(entry.deaths) - 1, 0),
+                ready=isinstance(entry.state, Running) and entry.state.ready_at is not None,
+                transcript=entry.output.transcript,
+                output_degraded=entry.output.degraded,
+                end=describe(end) if end else None,
+                exit_code=end.code if end else None,
+                exit_signal=end.signal if end else None,
+            )
+        )
+    return out
+
+
+def why(parts: Parts, entry: Entry, seen: Scan) -> str:
+    """The one-paragraph diagnosis: what it is, how judged, since when, evidence, what to do."""
+    now = parts.now()
+    judged = seen.judgements[entry.entry_id]
+    kin = [e for e in seen.entries if e.parent and e.parent.session_id == entry.session_id and is_live(e)]
+    parent = next((e for e in seen.entries if entry.parent and e.session_id == entry.parent.session_id), None)
+    origin = f"launched {span(now.wall_ms - entry.started_at)} ago"
+    if entry.parent:
+        origin += f" as a child of {parent.name if parent else entry.parent.session_id}"
+        if parent is None:
+            origin += " (which is not on record)"
+        elif not is_live(parent):
+            origin += f" (which is {parent.status})"
+    sentences = [
+        f"{entry.name} is a {entry.role} of profile {entry.plan.profile}, {origin}.",
+        f"It is {entry.status} since {span(now.wall_ms - entry.state.since)}; verdict {judged.verdict.value}: "
+        f"{judged.evidence}.",
+    ]
+    sentences += _state_sentences(entry)
+    if kin:
+        sentences.append(f"Live children: {', '.join(e.name for e in kin)}.")
+    if entry.output.degraded:
+        sentences.append(f"Its output is degraded: {entry.output.degraded}.")
+    sentences.append(f"What to do: {_advice(entry, seen)}")
+    return " ".join(sentences)
+
+
+def _state_sentences(entry: Entry) -> Sequence[str]:
+    state = entry.state
+    out = []
+    if isinstance(state, Running) and state.ready_at is None:
+        out.append(f"It has not proven itself up yet ({entry.plan.ready}).")
+    if isinstance(state, Starting) and state.waits_for:
+        out.append("It waits for others to be ready.")
+    if isinstance(state, Starting) and state.attempt:
+        out.append(f"It died {state.attempt} times lately and is started again after a pause.")
+    if isinstance(state, WindingDown):
+        out.append(f"It is winding down ({state.reason}).")
+    if entry.want == "down" and is_live(entry):
+        out.append("It is wanted down.")
+    if entry.hand_off:
+        out.append(f"It {describe(entry.hand_off)}.")
+    if entry.deaths and is_live(entry):
+        last = entry.deaths[-1]
+        out.append(f"{len(entry.deaths)} deaths on its tally, the last by {last.signal or f'code {last.code}'}.")
+    return out
+
+
+def _advice(entry: Entry, seen: Scan) -> str:
+    judged = seen.judgements[entry.entry_id]
+    if judged.keeper_gone:
+        return "run `supervisor reconcile`: it re-attaches a live agent and records the end of a dead one."
+    if isinstance(entry.state, Resumable):
+        return "its session can be resumed."
+    if entry.hand_off:
+        return f"read `supervisor logs {entry.name}`; launch it again if it is still needed."
+    if judged.verdict.value == "stale":
+        return (
+            f"its keeper (pid {entry.keeper.process.key.pid}) is hung, stopped or starved: see whether it is stopped."
+        )
+    if judged.verdict.value == "unknown":
+        return "judge it on its own host; nothing is done to it from here."
+    return "nothing."

@@ -1,0 +1,77 @@
+"""What commands share: the context, ids, JSON, completion. Renders nothing but JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from supervisor.runtime.compose import Context
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def open_context(*, prepare: bool = True) -> Context:
+    """The context of this process, with a safe state root (made when `prepare`)."""
+    from supervisor.runtime.compose import from_environment
+
+    context = from_environment()
+    if prepare:
+        context.prepare()
+    else:
+        context.places.exists()
+    return context
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    import msgspec
+
+    data = msgspec.json.format(msgspec.json.encode(value), indent=2)
+    sys.stdout.write(data.decode() + "\n")
+
+
+def print_json_line(value: Any) -> None:
+    """One JSON object per line, flushed: for readers that follow."""
+    import msgspec
+
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    sys.stdout.flush()
+
+
+def note(message: str) -> None:
+    """One line for people on stderr."""
+    from supervisor.core.text import printable
+
+    print(f"supervisor: {printable(message)}", file=sys.stderr, flush=True)
+
+
+def complete_agents(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> Sequence[str]:
+    """Agent names for shell completion."""
+    try:
+        context = open_context(prepare=False)
+        return sorted({e.name for e in context.store.list() if e.name.startswith(incomplete)})
+    except Exception:  # noqa: BLE001  completion must never print a trace into somebody's prompt
+        return []
+
+
+def complete_profiles(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> Sequence[str]:
+    """Profile names for shell completion."""
+    try:
+        return [f.name for f in open_context(prepare=False).profiles.all() if f.name.startswith(incomplete)]
+    except Exception:  # noqa: BLE001  completion must never print a trace into somebody's prompt
+        return []
+
+
+def agent_argument(*, many: bool = False, required: bool = True) -> Any:
+    """The `ID` argument: agent name, session id, entry id, or a unique prefix of them."""
+    return click.argument(
+        "ids" if many else "agent_id",
+        metavar="ID..." if many else "ID",
+        nargs=-1 if many else 1,
+        required=required,
+        shell_complete=complete_agents,
+    )

@@ -1,0 +1,28 @@
+"""Waiting for ends: what `wait` and `launch --wait exit` share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from supervisor.core.entry import Entry
+    from supervisor.runtime.compose import Context
+
+
+def wait_for_exits(context: Context, entries: Sequence[Entry], *, timeout_s: float | None = None) -> int:
+    """Wait until all have ended; the code of the (first failed, else the first) agent."""
+    from supervisor.cli.common import note
+    from supervisor.core.ending import describe, exit_status
+    from supervisor.runtime.waiting import await_ends
+
+    ends = await_ends(context, entries, timeout_s=timeout_s)
+    codes = []
+    for entry in ends:
+        if entry.hand_off is None:
+            note(f"{entry.name} is still {entry.status}")
+            codes.append(1)
+        else:
+            note(f"{entry.name} {describe(entry.hand_off)}")
+            codes.append(exit_status(entry.hand_off))
+    return next((c for c in codes if c), 0)

@@ -44,13 +44,13 @@ def encode_entry(entry: Entry, *, over: bytes | None = None) -> bytes:
 
 
 def _keep_unknown(old: Any, new: dict[str, Any]) -> dict[str, Any]:
-    """Every known field is always encoded, so a key only in `old` is unknown; other variants of a union keep nothing."""
+    """Known fields are always encoded, so a key only in `old` is unknown; another variant of a union keeps nothing."""
     if not isinstance(old, dict) or old.get("status") != new.get("status"):
         return new
     for key, value in old.items():
         if key not in new:
             new[key] = value
-        elif isinstance(new[key], dict) and key not in ("envSet",):
+        elif isinstance(new[key], dict) and key not in ("envSet", "envLink"):
             new[key] = _keep_unknown(value, new[key])
     return new
 

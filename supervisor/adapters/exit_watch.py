@@ -12,6 +12,7 @@ import select
 import struct
 import sys
 
+from supervisor.adapters.procfs import status_of_zombie
 from supervisor.adapters.spawn import exit_of_status
 from supervisor.core.identity import ProcessKey, same_process
 from supervisor.core.ports import Exit, ProcessTable
@@ -46,9 +47,17 @@ class SystemExitWatch:
         return fd
 
     def status(self, key: ProcessKey) -> Exit | None:
-        """How it ended, if the kernel still tells (after its parent has reaped it); None: not (yet) known."""
+        """How it ended, if the kernel tells; None: not (yet) known.
+
+        A zombie tells by `/proc/<pid>/stat` (field 52); once reaped by its parent, a held pidfd does (Linux 6.15+).
+        """
+        if sys.platform != "linux":
+            return None
+        zombie = status_of_zombie(key)
+        if zombie is not None:
+            return exit_of_status(zombie)
         fd = self._fds.get(key)
-        if fd is None or sys.platform != "linux":
+        if fd is None:
             return None
         buffer = bytearray(_INFO.size)
         struct.pack_into("=Q", buffer, 0, _PIDFD_INFO_EXIT)

@@ -149,3 +149,15 @@ def _parse(pid: int, stat: bytes) -> Process:
         return Process(pid, int(fields[1]), int(fields[3]), int(fields[19]), fields[0].decode())
     except (ValueError, IndexError):
         raise ProcessLookupError(pid) from None
+
+
+def status_of_zombie(key: ProcessKey) -> int | None:
+    """The wait status of a process that has ended and is not reaped (field 52 of its stat); None for others."""
+    try:
+        stat = _read(f"/proc/{key.pid}/stat")
+        fields = stat[stat.rindex(b")") + 2 :].split()
+        if fields[0] != b"Z" or int(fields[19]) != key.start_ticks:
+            return None
+        return int(fields[49])
+    except (OSError, ValueError, IndexError):
+        return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -66,7 +66,10 @@ def complete_profiles(_ctx: click.Context, _param: click.Parameter, incomplete: 
         return []
 
 
-def agent_argument(*, many: bool = False, required: bool = True) -> Any:
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def agent_argument(*, many: bool = False, required: bool = True) -> Callable[[F], F]:
     """The `ID` argument: agent name, session id, entry id, or a unique prefix of them."""
     return click.argument(
         "ids" if many else "agent_id",

@@ -32,6 +32,8 @@ COMMANDS = {
     "completion": "Print shell completion",
 }
 
+HIDDEN = ("_pane",)
+
 
 class LazyGroup(click.Group):
     """Knows its commands by name and one line; imports one when it is called."""
@@ -40,7 +42,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in COMMANDS and cmd_name not in HIDDEN:
             return None
         command = import_module(f"supervisor.cli.commands.{cmd_name}").command
         assert isinstance(command, click.Command)
@@ -49,7 +51,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
+        if args and args[0] not in (*COMMANDS, *HIDDEN) and not ctx.resilient_parsing:
             close = [c for c in COMMANDS if c[:2] == args[0][:2]]
             hint = f" Did you mean {', '.join(close)}?" if close else " See: supervisor --help"
             raise click.UsageError(f"there is no command {args[0][:40]!r}.{hint}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from supervisor.cli.common import note
@@ -42,3 +43,14 @@ def tell_corrupt(context: Context) -> None:
     """Corrupt records are set aside once and told once."""
     for path, reason in context.store.corrupt:
         note(f"{path} could not be read ({reason}); `supervisor doctor` lists what was set aside")
+
+
+def with_tombstones(entries: Sequence[Entry]) -> list[Entry]:
+    """What is visible, and every ended ancestor of it."""
+    from supervisor.core.tree import ancestors
+
+    shown = {e.entry_id: e for e in entries if visible(e)}
+    for entry in tuple(shown.values()):
+        for up in ancestors(entry, entries) if entry.parent else ():
+            shown.setdefault(up.entry_id, up)
+    return list(shown.values())

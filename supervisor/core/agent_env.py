@@ -64,5 +64,6 @@ def own_environment(entry: Entry, *, home: str) -> dict[str, str]:
         "SUPERVISOR_ALLOWED_PATHS": fields["allowed_paths"],
         "SUPERVISOR_HOME": home,
     }
-    linked = {n: fields[f] if (f := field_of(v)) else v for n, v in entry.plan.env_set.items()}
+    wanted = {**entry.plan.env_set, **(entry.plan.env_link if parent else {})}
+    linked = {n: fields[f] if (f := field_of(v)) else v for n, v in wanted.items()}
     return {n: v for n, v in {**linked, **own}.items() if v is not None}

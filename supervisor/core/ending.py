@@ -12,9 +12,13 @@ from supervisor.core.ports import Exit
 from supervisor.core.text import bounded, one_line
 
 # the portable numbers of POSIX and those that Linux and macOS share; others are named by number
-_SIGNALS = {
-    1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 8: "FPE", 9: "KILL", 11: "SEGV", 13: "PIPE", 14: "ALRM", 15: "TERM",
-}  # fmt: skip
+_SIGNALS = dict(
+    zip(
+        (1, 2, 3, 4, 6, 8, 9, 11, 13, 14, 15),
+        ("HUP", "INT", "QUIT", "ILL", "ABRT", "FPE", "KILL", "SEGV", "PIPE", "ALRM", "TERM"),
+        strict=True,
+    )
+)
 
 
 def signal_name(number: int) -> str:

@@ -26,8 +26,8 @@ Mode = Literal["headless", "interactive"]
 class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     """How the agent was launched. `argv` may hold `{prompt}` as a whole token; the text is in `prompt_file`.
 
-    `env_set` may hold `{fields}` of the profile's LINK_FIELDS as whole values, filled in at each spawn (a parent can
-    change); `env_given` are names of variables that the caller gave, their values are not stored.
+    `env_set`, and for workers `env_link`, may hold `{fields}` of the profile's LINK_FIELDS as whole values, filled in at
+    each spawn (a parent can change); `env_given` are names of variables that the caller gave, their values are not stored.
     """
 
     profile: str
@@ -38,6 +38,7 @@ class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     stdin: Literal["null", "prompt", "inherit"] = "null"
     prompt_file: str | None = None
     env_set: dict[str, str] = {}
+    env_link: dict[str, str] = {}
     env_unset: tuple[str, ...] = ()
     env_given: tuple[str, ...] = ()
     allowed_paths: tuple[str, ...] = ()
@@ -97,7 +98,9 @@ def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
         *request.words,
         *(_fill((profile.prompt.args,), fields) if delivery == "argv" else ()),
     )
-    resume = _fill(profile.argv.resume, {**fields, "session_id": request.session_id})
+    # a captured id is not known yet: the field stays in the plan and is filled in by the resume
+    session = request.session_id if profile.session.id == "preset" else "{session_id}"
+    resume = _fill(profile.argv.resume, {**fields, "session_id": session})
     return LaunchPlan(
         profile=profile.name,
         argv=(*_fill((head,), fields), *_fill(profile.argv.start, fields), *tail),
@@ -106,14 +109,15 @@ def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
         mode=request.mode,
         stdin="inherit" if request.mode == "interactive" else "prompt" if delivery == "stdin" else "null",
         prompt_file=request.prompt_file,
-        env_set={**profile.env.set, **profile.link.env},
+        env_set=dict(profile.env.set),
+        env_link=dict(profile.link.env),
         env_unset=tuple(sorted(set(profile.env.unset))),
         env_given=request.env_given,
         allowed_paths=request.allowed_paths,
         paths_enforced=profile.enforces_paths and bool(profile.argv.path),
         session_files=tuple(p.replace("{session_id}", request.session_id) for p in profile.session.files),
         capture_key=profile.session.capture_key,
-        ready=profile.ready.when if request.mode == "headless" or profile.ready.when != "output" else "spawned",
+        ready=profile.ready.when if request.mode == "headless" else "spawned",
         ready_timeout_ms=profile.ready.timeout_seconds * 1000,
         stop_signal=profile.stop.signal,
         stop_grace_ms=int(profile.stop.grace_seconds * 1000),

@@ -12,7 +12,7 @@ from supervisor.core.timing import KILL_WAIT_MS, MS, STOP_RESCAN_MS
 class Stopping(Struct, frozen=True):
     """Where on the ladder one agent is. `deadline` (monotonic ns) ends the phase."""
 
-    phase: Literal["ask", "grace", "kill"]
+    phase: Literal["ask", "ask_again", "grace", "kill"]
     grace_ms: int
     deadline: int = 0
 
@@ -48,14 +48,20 @@ def begin(grace_ms: int) -> Stopping:
 
 
 def next_step(stop: Stopping, *, alive: int, now_ns: int) -> tuple[Stopping, Step]:
-    """One rung further: `alive` is how many processes of the tree were just seen."""
+    """One rung further: `alive` is how many processes of the tree were just seen.
+
+    Half-way through the grace it is asked once more: pi ignores the first TERM while it asks for a permission.
+    """
     if alive == 0:
         return stop, Empty()
     if stop.phase == "ask":
-        return Stopping("grace", stop.grace_ms, now_ns + stop.grace_ms * MS), AskToStop()
-    if stop.phase == "grace":
-        if now_ns < stop.deadline:
-            return stop, LookAgain(min(stop.deadline, now_ns + STOP_RESCAN_MS * MS))
+        half = now_ns + stop.grace_ms * MS // 2
+        return Stopping("ask_again", stop.grace_ms, half), AskToStop()
+    if stop.phase in ("ask_again", "grace") and now_ns < stop.deadline:
+        return stop, LookAgain(min(stop.deadline, now_ns + STOP_RESCAN_MS * MS))
+    if stop.phase == "ask_again" and stop.grace_ms:
+        return Stopping("grace", stop.grace_ms, stop.deadline + stop.grace_ms * MS // 2), AskToStop()
+    if stop.phase in ("ask_again", "grace"):
         return Stopping("kill", stop.grace_ms, now_ns + KILL_WAIT_MS * MS), KillTree()
     if now_ns < stop.deadline:
         return stop, KillTree()

@@ -24,7 +24,7 @@ WATCHER_POLL_MS = 25_000
 KILL_WAIT_MS = 8 * TICK_MS
 """How long SIGKILLed processes may take to vanish before they are named survivors (uninterruptible sleep)."""
 
-STOP_RESCAN_MS = 10
+STOP_RESCAN_MS = TICK_MS // 5
 """How often a stopping tree is looked at while something of it is left; exits themselves wake the loop at once."""
 
 STOP_REPLY_MS = 40 * TICK_MS

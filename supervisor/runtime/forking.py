@@ -57,10 +57,11 @@ def run_here(context: Context, fill: Fill, *, foreground: bool, report: Report, 
         subreaper=subreaper,
         foreground=foreground,
         call_scan=lambda: _call_scan(context),
+        report=report,
     )
     try:
         keeper.announce()
-        fill(keeper, report)
+        fill(keeper, keeper.tell)
         until = keeper.turn()
         while until is not None:
             signals, readable = loop.wait(until)
@@ -82,11 +83,16 @@ def fork_keeper(context: Context, fill: Fill, *, keep: tuple[int, ...] = ()) -> 
     context.parts.now()  # warm what the keeper will need, so that it is shared
     reader, writer = os.pipe()
     gc.freeze()
-    if os.fork() == 0:
-        os.close(reader)
-        _be_keeper(context, fill, writer, keep)
+    middle = os.fork()
+    if middle == 0:
+        # forked twice: an agent's CLI ends all its descendants with a tool call, and a keeper must not be one
+        if os.fork() == 0:
+            os.close(reader)
+            _be_keeper(context, fill, writer, keep)
+        os._exit(0)
     gc.unfreeze()
     os.close(writer)
+    os.waitpid(middle, 0)
     return reader
 
 
@@ -97,11 +103,11 @@ def _be_keeper(context: Context, fill: Fill, writer: int, keep: tuple[int, ...])
         _let_go(context, writer, keep)
         report = _reporter(writer)
 
-        def filled(keeper: Keeper, told: Report) -> None:
-            fill(keeper, told)
+        def filled(keeper: Keeper, tell: Report) -> None:
+            fill(keeper, tell)
             for fd in keep:
                 os.close(fd)
-            told("", "kept")
+            tell("", "kept")
 
         run_here(context, filled, foreground=False, report=report)
         status = 0

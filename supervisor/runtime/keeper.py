@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence, Set
-from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -18,21 +17,15 @@ from supervisor.core.identity import Gone, ProcessRef
 from supervisor.core.liveness import Beat, Now
 from supervisor.core.ports import Exit
 from supervisor.core.timing import HEARTBEAT_REFRESH_MS, MS, STARTS_PER_TURN, TICK_MS
+from supervisor.runtime.child_keepers import ChildKeepers
 from supervisor.runtime.kept_agent import KeptAgent
 from supervisor.runtime.logs import warn
 from supervisor.runtime.look import Look
-from supervisor.runtime.parts import Parts
+from supervisor.runtime.parts import Parts, Watches
 from supervisor.runtime.transcript_care import TranscriptCare
 
 _STATUS_TRIES = 8
-"""Ticks that a re-attached agent's end may take until its new parent has reaped it and the kernel tells the status."""
-
-
-class Watches(Protocol):
-    """The seam to the loop: descriptors to wake for. A test hands in a fake."""
-
-    def watch(self, fd: int) -> None: ...
-    def forget(self, fd: int) -> None: ...
+"""Ticks that a re-attached agent's end may take until its parent has reaped it and the kernel tells the status."""
 
 
 class Keeper:
@@ -48,6 +41,7 @@ class Keeper:
         subreaper: bool,
         foreground: bool = False,
         call_scan: Callable[[], None] = lambda: None,
+        report: Callable[[str, str], None] = lambda _key, _what: None,
     ) -> None:
         self._parts = parts
         self.ref = KeeperRef(keeper_id, me)
@@ -55,13 +49,15 @@ class Keeper:
         self._subreaper = subreaper
         self._foreground = foreground
         self._call_scan = call_scan
+        self._report = report
+        self._news: list[tuple[str, str]] = []
+        self._below = ChildKeepers(parts, watches)
         self.agents: list[KeptAgent] = []
         self._fds: dict[int, KeptAgent] = {}
         self._polled: dict[str, int] = {}
         self._asked_status: dict[str, int] = {}
         self._beats = 0
         self._beat_due = 0
-        self._look_due = 0
         self._tick_due = 0
         self._care = TranscriptCare(parts)
         self._look = self._new_look()
@@ -92,10 +88,12 @@ class Keeper:
         """Take in what the loop was woken by."""
         for fd in readable:
             agent = self._fds.get(fd)
-            if agent is None:
-                self._rung = True
-            else:
+            if agent is not None:
                 self._end_of_attached(agent, fd)
+            elif self._below.died(fd):
+                self._call_scan()
+            else:
+                self._rung = self._below.look_soon = True
         if signals & {signal.SIGTERM, signal.SIGHUP}:
             self._told(signal.SIGTERM if signal.SIGTERM in signals else signal.SIGHUP)
         if signals & {signal.SIGINT} and not self._foreground:
@@ -121,7 +119,9 @@ class Keeper:
         self._read_records(now)
         self._look = self._new_look()
         times = [t for t in self._step_agents() if t is not None]
+        self._below.look(now, {a.entry.session_id for a in self.agents}, self.ref.keeper_id)
         self._sync()
+        self._tell_news()
         self._drop_done()
         if not self.agents:
             return None
@@ -171,7 +171,7 @@ class Keeper:
                 self._end_of_attached(agent, None)
 
     def _end_of_attached(self, agent: KeptAgent, fd: int | None) -> None:
-        """A process that is not our child has ended: its status from the kernel if it tells, after some tries unknown."""
+        """A process that is not our child has ended: its status if the kernel tells it, after some tries unknown."""
         key = agent.leader
         if key is None:
             return
@@ -264,6 +264,15 @@ class Keeper:
             self._parts.store.sync()
         except OSError as error:
             warn("records are not on stable storage yet, it is tried again", why=str(error))
+
+    def tell(self, key: str, what: str) -> None:
+        """News for the launcher, told once the records behind it are durable."""
+        self._news.append((key, what))
+
+    def _tell_news(self) -> None:
+        for key, what in self._news:
+            self._report(key, what)
+        self._news.clear()
 
     def _drop_done(self) -> None:
         for agent in [a for a in self.agents if a.done]:

@@ -1,4 +1,4 @@
-"""One agent under its keeper: started, seen ready, ended, started again or stopped. Owns the agent's life, not its loop.
+"""One agent under its keeper: started, seen ready, ended, started again or stopped. Owns its life, not the loop.
 
 Knows nothing of how many share the keeper. Every step is short; waiting is a time to come back at.
 """
@@ -294,7 +294,7 @@ class KeptAgent:
             self._stopped(now, names(self._parts, tree))
             return None
         if isinstance(step, AskToStop):
-            self._stop_began = now.monotonic_ns
+            self._stop_began = self._stop_began or now.monotonic_ns
             ask_to_stop(self._parts, self.entry.plan.stop_signal, self.leader, tree)
             return now.monotonic_ns + TICK_MS * MS if self._stopping.grace_ms else now.monotonic_ns
         if isinstance(step, KillTree):

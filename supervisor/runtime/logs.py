@@ -13,7 +13,7 @@ _logger: Any = None
 
 
 def warn(message: str, **values: object) -> None:
-    """One line on standard error (a keeper's is `<home>/logs/keepers.log`); values by name, never interpolated twice."""
+    """One line on standard error (a keeper's is `<home>/logs/keepers.log`); values by name, interpolated once."""
     global _logger
     if _logger is None:
         from loguru import logger

@@ -39,6 +39,13 @@ class SessionFiles(Protocol):
     def find(self, patterns: tuple[str, ...], env: Mapping[str, str]) -> str | None: ...
 
 
+class Watches(Protocol):
+    """The seam to the loop: descriptors to wake for."""
+
+    def watch(self, fd: int) -> None: ...
+    def forget(self, fd: int) -> None: ...
+
+
 class Limits(Struct, frozen=True, kw_only=True):
     """The settings a keeper works by."""
 

@@ -21,6 +21,8 @@ from supervisor.core.timing import MS
 from supervisor.runtime.activation import Activated, activate
 from supervisor.runtime.compose import Context
 from supervisor.runtime.forking import News, fork_keeper, read_news, run_here
+from supervisor.runtime.keeper import Keeper
+from supervisor.runtime.kept_agent import Report
 from supervisor.runtime.launching import AgentRequest, Draft, Launcher, start_all
 
 Until = Literal["spawned", "ready"]
@@ -61,9 +63,18 @@ def start_detached(
             return activated, []
         news = fork_keeper(context, lambda keeper, report: start_all(context, drafts, keeper, report), keep=(names,))
     try:
-        return activated, _Wait(context, drafts, until, tell).results(news)
+        results = _Wait(context, drafts, until, tell).results(news)
     finally:
         os.close(news)
+    ring_parents(context, drafts, activated)
+    return activated, results
+
+
+def ring_parents(context: Context, drafts: Sequence[Draft], activated: Activated) -> None:
+    """The parents' keepers look for the new keeper, so that its death would not go unnoticed until the next scan."""
+    parents = {d.entry.parent.session_id for d in drafts if d.entry.parent}
+    for keeper in {e.keeper.keeper_id for e in activated.seen.entries if e.session_id in parents}:
+        context.bells.ring(keeper)
 
 
 class _Wait:
@@ -128,7 +139,7 @@ def run_foreground(context: Context, choose: Choose, *, announce: Callable[[Entr
         (draft,) = Launcher(context).drafts(choose(activated), activated.seen.entries)
         held = os.dup(names)
 
-    def fill(keeper, report) -> None:  # type: ignore[no-untyped-def]
+    def fill(keeper: Keeper, report: Report) -> None:
         start_all(context, [draft], keeper, report)
         os.close(held)
         announce(keeper.agents[0].entry)

@@ -258,7 +258,7 @@ def _detached(context: Context, choice: _Choice, wait_for: str, *, as_json: bool
     )
     if not started.reached:
         return _failed(context, started, as_json=as_json)
-    _print_started(started.entry, as_json=as_json)
+    print_started(started.entry, as_json=as_json)
     if wait_for == "exit":
         from supervisor.cli.waiting import wait_for_exits
 
@@ -266,7 +266,8 @@ def _detached(context: Context, choice: _Choice, wait_for: str, *, as_json: bool
     return 0
 
 
-def _print_started(entry: Entry, *, as_json: bool) -> None:
+def print_started(entry: Entry, *, as_json: bool) -> None:
+    """What was started, for people or as JSON."""
     process = entry.generation.process
     pid = process.key.pid if process else None
     if as_json:

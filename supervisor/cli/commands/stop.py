@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from supervisor.cli.common import agent_argument, json_option, note, open_context, print_json
+
+if TYPE_CHECKING:
+    from supervisor.core.entry import Entry
 
 
 @click.command("stop", epilog="Example: supervisor stop lead --cascade --grace 5")
@@ -41,7 +47,7 @@ def command(ids: tuple[str, ...], cascade: bool, grace: float | None, as_json: b
     return 0 if all(r.ok for r in results) else 1
 
 
-def _tell_children(entries, sessions: set[str]) -> None:  # type: ignore[no-untyped-def]
+def _tell_children(entries: Sequence[Entry], sessions: set[str]) -> None:
     from supervisor.core.entry import is_live
 
     left = [e.name for e in entries if is_live(e) and e.parent and e.parent.session_id in sessions]

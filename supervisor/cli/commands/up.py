@@ -1,0 +1,99 @@
+"""`supervisor up`: a whole tree of agents from one file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from supervisor.cli.common import json_option, note, open_context, print_json
+
+if TYPE_CHECKING:
+    from supervisor.runtime.activation import Activated
+    from supervisor.runtime.launching import AgentRequest, Draft
+    from supervisor.runtime.starting import Started
+    from supervisor.runtime.trees import Tree
+
+
+@click.command("up", epilog="Example: supervisor up team.toml")
+@click.argument("file", required=False, type=click.Path(dir_okay=False))
+@click.option("--wait", "wait_for", type=click.Choice(["spawned", "ready"]), default="ready", show_default=True)
+@click.option("--dry-run", is_flag=True, help="Check the file, show the order of starts, and stop.")
+@json_option
+def command(file: str | None, wait_for: str, dry_run: bool, as_json: bool) -> int:
+    """Start a whole tree of agents from one TOML file [default: supervisor.toml].
+
+    The file is checked whole before the first start. What runs already is left alone, so twenty `up` at once make one
+    tree.
+    """
+    from supervisor.runtime.starting import start_detached
+    from supervisor.runtime.trees import DEFAULT_FILE, load_tree, requests, running
+
+    context = open_context()
+    tree = load_tree(file or DEFAULT_FILE, cwd=context.cwd)
+    if dry_run:
+        return _dry_run(tree, as_json=as_json)
+
+    def choose(activated: Activated) -> list[AgentRequest]:
+        return requests(context, tree, activated.seen.entries)
+
+    def tell(draft: Draft, what: str) -> None:
+        if not as_json and what in ("ready", "ended"):
+            click.echo(f"{draft.entry.name}: {what}")
+
+    activated, results = start_detached(
+        context, choose, until="spawned" if wait_for == "spawned" else "ready", tell=tell
+    )
+    before = running(activated.seen.entries, tree.tree_id)
+    if as_json:
+        print_json(
+            {
+                "tree": tree.tree_id,
+                "alreadyRunning": sorted(before),
+                "started": [_started(r) for r in results],
+            }
+        )
+    elif before:
+        click.echo(f"already running: {', '.join(sorted(before))}")
+    failed = [r for r in results if not r.reached]
+    for result in failed:
+        _tell_failure(result)
+    return 1 if failed else 0
+
+
+def _started(result: Started) -> dict[str, object]:
+    entry = result.entry
+    process = entry.generation.process
+    return {
+        "name": entry.name,
+        "entryId": entry.entry_id,
+        "sessionId": entry.session_id,
+        "pid": process.key.pid if process else None,
+        "reached": result.reached,
+        "why": result.why,
+    }
+
+
+def _tell_failure(result: Started) -> None:
+    from supervisor.core.ending import describe
+
+    entry = result.entry
+    if entry.hand_off:
+        note(f"{entry.name} {describe(entry.hand_off)} before it was up; see: supervisor logs {entry.name}")
+    elif result.why == "timeout":
+        note(f"{entry.name} has not proven itself up in time; see: supervisor why {entry.name}")
+    else:
+        note(f"{entry.name}: its keeper died while starting it. Run: supervisor reconcile")
+
+
+def _dry_run(tree: Tree, *, as_json: bool) -> int:
+    from supervisor.core.tree_file import start_order
+
+    order = start_order(tree.spec)
+    if as_json:
+        print_json({"tree": tree.tree_id, "order": order})
+    else:
+        for name in order:
+            spec = tree.spec.agents[name]
+            click.echo(f"{name}: {spec.profile}{f' (child of {spec.parent})' if spec.parent else ''}")
+    return 0

@@ -1,0 +1,91 @@
+"""Facts worth telling: what changed between two looks at the matrix. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+What = Literal["seen", "started", "ready", "restarted", "status", "verdict", "ended", "removed"]
+
+
+class RowLike(Protocol):
+    """What an event is made from (a row of `runtime.views`)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def entry_id(self) -> str: ...
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def evidence(self) -> str: ...
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def end(self) -> str | None: ...
+
+
+class Event(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One event, one line: what, to whom, and the state and verdict after it. `at` in epoch ms."""
+
+    at: int
+    what: What
+    name: str
+    entry_id: str
+    session_id: str
+    pid: int | None
+    status: str
+    verdict: str
+    detail: str
+
+
+ENDED = frozenset({"closed", "resumable"})
+
+
+def changes(before: Mapping[str, RowLike] | None, after: Sequence[RowLike], *, now: int) -> Iterator[Event]:
+    """The events between two looks; at the first look (`before` None) everything is `seen`."""
+    for row in after:
+        old = before.get(row.entry_id) if before is not None else None
+        what = _what(old, row, first=before is None)
+        if what is not None:
+            yield _event(what, row, now)
+    ids = {r.entry_id for r in after}
+    for old in before.values() if before else ():
+        if old.entry_id not in ids:
+            yield _event("removed", old, now)
+
+
+def _what(old: RowLike | None, new: RowLike, *, first: bool) -> What | None:
+    if old is None:
+        return "seen" if first else "ended" if new.status in ENDED else "started"
+    if new.status in ENDED and old.status not in ENDED:
+        return "ended"
+    if old.pid is not None and new.pid is not None and old.pid != new.pid:
+        return "restarted"
+    if old.status != new.status:
+        return "status"
+    if new.ready and not old.ready:
+        return "ready"
+    return "verdict" if old.verdict != new.verdict else None
+
+
+def _event(what: What, row: RowLike, now: int) -> Event:
+    return Event(
+        at=now,
+        what=what,
+        name=row.name,
+        entry_id=row.entry_id,
+        session_id=row.session_id,
+        pid=row.pid,
+        status=row.status,
+        verdict=row.verdict,
+        detail=row.end or row.evidence,
+    )

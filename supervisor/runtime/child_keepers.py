@@ -1,0 +1,65 @@
+"""Watching the keepers of our agents' children: one that is killed is replaced at once, not at the next scan.
+
+Owns the watches; starts nothing itself. On Linux a keeper launched below us is our child anyway (we are a subreaper);
+this also covers those launched elsewhere with `--parent`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from supervisor.core.entry import is_live
+from supervisor.core.identity import ProcessKey
+from supervisor.core.liveness import Now, comparable
+from supervisor.core.timing import HEARTBEAT_REFRESH_MS, MS
+from supervisor.runtime.logs import warn
+from supervisor.runtime.parts import Parts, Watches
+
+
+class ChildKeepers:
+    """`look_soon` when a bell said that something is new."""
+
+    def __init__(self, parts: Parts, watches: Watches) -> None:
+        self._parts = parts
+        self._watches = watches
+        self._keys: dict[int, ProcessKey] = {}
+        self._looked: int | None = None
+        self.look_soon = False
+
+    def died(self, fd: int) -> bool:
+        """Whether this descriptor was a child's keeper, which is gone now."""
+        key = self._keys.pop(fd, None)
+        if key is None:
+            return False
+        self._watches.forget(fd)
+        self._parts.exit_watch.forget(key)
+        return True
+
+    def look(self, now: Now, sessions: Set[str], me: str) -> None:
+        """Find the keepers of children: when rung (at most once a refresh), and at the slow poll."""
+        if self._looked is None:
+            self._looked = now.monotonic_ns
+        waited = now.monotonic_ns - self._looked
+        if not (self.look_soon and waited >= HEARTBEAT_REFRESH_MS * MS) and waited < (
+            self._parts.limits.watcher_poll_ms * MS
+        ):
+            return
+        self._looked = now.monotonic_ns
+        self.look_soon = False
+        try:
+            entries = self._parts.store.list()
+        except OSError as error:
+            warn("records could not be read, they are read again", why=str(error))
+            return
+        known = set(self._keys.values())
+        for entry in entries:
+            if not is_live(entry) or entry.parent is None or entry.parent.session_id not in sessions:
+                continue
+            ref = entry.keeper.process
+            if entry.keeper.keeper_id == me or ref.key in known or not comparable(ref.machine, now.machine):
+                continue
+            fd = self._parts.exit_watch.watch(ref.key)
+            if fd is not None:
+                self._keys[fd] = ref.key
+                known.add(ref.key)
+                self._watches.watch(fd)

@@ -1,0 +1,113 @@
+"""The use case of a tmux pane: request and answer travel in owner-only files. Owns `<home>/requests`.
+
+Neither prompt nor environment ever stands on tmux's command line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from supervisor.adapters.atomic_file import read_bounded, write_atomic
+from supervisor.adapters.clock import pause
+from supervisor.core.entry import Entry, Terminal
+from supervisor.core.errors import NotFound, Refused, SupervisorError
+from supervisor.core.timing import MS, READY_TIMEOUT_MS
+from supervisor.runtime.compose import Context
+from supervisor.runtime.launching import MAX_PROMPT_BYTES, AgentRequest
+from supervisor.runtime.starting import run_foreground
+
+_LOOK_S = 0.02
+_OF_THE_PANE = ("TMUX", "TMUX_PANE", "TERM", "COLORTERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
+
+
+class PaneRequest(Struct, frozen=True):
+    """What the pane's keeper is to do, with the launcher's environment."""
+
+    request: AgentRequest
+    env: dict[str, str]
+
+
+class PaneAnswer(Struct, frozen=True):
+    """What became of it: the entry's key, or why not."""
+
+    key: str = ""
+    why: str = ""
+
+
+def open_pane(context: Context, request: AgentRequest) -> Entry:
+    """Open the pane and wait for the agent's record.
+
+    Raises:
+        Refused: no tmux, or the agent could not be started; with the reason.
+    """
+    from supervisor.adapters.tmux import available, new_window
+
+    if available(context.env) is None:
+        raise Refused("tmux is not installed", hint="Install it, or use --detach")
+    number = secrets.token_hex(8)
+    path, answer = _paths(context, number)
+    write_atomic(path, msgspec.json.encode(PaneRequest(request, dict(context.env))))
+    try:
+        new_window(
+            context.self_argv("_pane", context.places.home, number),
+            name=request.name or request.profile,
+            cwd=request.cwd,
+            env=context.env,
+        )
+        deadline = context.clock.monotonic_ns() + READY_TIMEOUT_MS * MS
+        while (data := read_bounded(answer)) is None:
+            if context.clock.monotonic_ns() > deadline:
+                raise Refused("the tmux pane did not start in time", hint="See: tmux list-panes -a")
+            pause(_LOOK_S)
+    finally:
+        for leftover in (path, answer):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(leftover)
+    told = msgspec.json.decode(data, type=PaneAnswer)
+    entry = context.store.read(told.key) if told.key else None
+    if entry is None:
+        raise Refused(told.why or "the agent in the pane could not be started")
+    return entry
+
+
+def be_pane(make: Callable[[dict[str, str]], Context], env: dict[str, str], home: str, number: str) -> Entry:
+    """In the pane: take the request, be the agent's keeper until it has ended.
+
+    Raises:
+        SupervisorError: also told to the launcher.
+    """
+    here = make({**env, "SUPERVISOR_HOME": home})
+    path, answer = _paths(here, number)
+    data = read_bounded(path, MAX_PROMPT_BYTES * 2)
+    if data is None:
+        raise NotFound("there is no such request for a pane")
+    os.unlink(path)
+    wanted = msgspec.json.decode(data, type=PaneRequest)
+    launcher = {n: v for n, v in wanted.env.items() if n not in _OF_THE_PANE}
+    pane = {n: env[n] for n in _OF_THE_PANE if n in env}
+    context = make({**launcher, **pane, "SUPERVISOR_HOME": home})
+    terminal = Terminal(kind="tmux", pane=env.get("TMUX_PANE"), socket=env.get("TMUX", "").split(",")[0] or None)
+    request = replace(wanted.request, terminal=terminal)
+
+    def announce(entry: Entry) -> None:
+        write_atomic(answer, msgspec.json.encode(PaneAnswer(key=entry.key)))
+
+    try:
+        return run_foreground(context, lambda _activated: [request], announce=announce)
+    except SupervisorError as error:
+        write_atomic(answer, msgspec.json.encode(PaneAnswer(why=str(error))))
+        raise
+
+
+def _paths(context: Context, number: str) -> tuple[str, str]:
+    if not number.isalnum():
+        raise NotFound("there is no such request for a pane")
+    base = os.path.join(context.places.requests, number)
+    return f"{base}.json", f"{base}.answer"

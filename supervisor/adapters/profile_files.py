@@ -5,7 +5,6 @@ A project profile (from a cloned repository) is refused until its SHA-256 is tru
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +38,7 @@ class ProfileFiles:
         self._cwd = cwd
         self._user = user
         self._trust = trust
+        self._loaded: dict[str, LaunchProfile] = {}
 
     def all(self) -> list[Found]:
         """Every profile that a name leads to, in order of name."""
@@ -66,18 +66,21 @@ class ProfileFiles:
         return self._found(name, places)
 
     def load(self, name: str) -> LaunchProfile:
-        """The checked profile.
+        """The checked profile, read once.
 
         Raises:
             NotFound, Refused (untrusted), BadInput (with file and key).
         """
+        if name in self._loaded:
+            return self._loaded[name]
         found = self.find(name)
         if not found.trusted:
             raise Refused(
                 f"profile {name} comes from the project ({found.path}) and is not trusted",
                 hint=f"Read it, then run: supervisor profiles trust {name}",
             )
-        return self.read(found)
+        self._loaded[name] = self.read(found)
+        return self._loaded[name]
 
     def read(self, found: Found) -> LaunchProfile:
         """Parse and check one file, with its `extends` (one level).
@@ -180,6 +183,8 @@ def shipped() -> str:
 
 
 def _digest(path: str) -> str:
+    import hashlib  # only project profiles need it
+
     try:
         return hashlib.sha256(read_bounded(path) or b"").hexdigest()
     except OSError:

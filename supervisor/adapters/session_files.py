@@ -24,6 +24,13 @@ class SystemSessionFiles:
                 return found[-1]
         return None
 
+    def modified_ms(self, path: str) -> int:
+        """When it was last written (epoch ms); 0 when it is gone."""
+        try:
+            return os.stat(path).st_mtime_ns // 1_000_000
+        except OSError:
+            return 0
+
 
 def expand(pattern: str, env: Mapping[str, str]) -> str | None:
     """The pattern with variables filled in (their values are no patterns); None when one is unset."""

@@ -9,8 +9,8 @@ from supervisor.cli.common import note
 
 if TYPE_CHECKING:
     from supervisor.runtime.activation import Activated
+    from supervisor.runtime.agent_request import AgentRequest
     from supervisor.runtime.compose import Context
-    from supervisor.runtime.launching import AgentRequest
 
 
 def launch_in_tmux(context: Context, choose: Callable[[Activated], Sequence[AgentRequest]], *, as_json: bool) -> int:

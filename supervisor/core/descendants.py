@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from supervisor.core.ports import Process
 
@@ -10,11 +10,20 @@ Marker = Callable[[int], str | None]
 """pid → the entry id in its environment, None when it has none or cannot be read."""
 
 
+def children_of(snapshot: Mapping[int, Process]) -> dict[int, list[int]]:
+    """Parent pid → pids, for `tree_of`."""
+    below: dict[int, list[int]] = {}
+    for row in snapshot.values():
+        below.setdefault(row.parent_pid, []).append(row.pid)
+    return below
+
+
 def tree_of(
     entry_id: str,
     *,
     leader: int | None,
     snapshot: Mapping[int, Process],
+    below: Mapping[int, Sequence[int]],
     marker: Marker,
     foreign: Set[int],
     roots: Set[int],
@@ -26,9 +35,6 @@ def tree_of(
     are never ours. Orphans of the tree hang below `roots` (the keeper as subreaper, and init): one of them is ours by
     its marker, by the leader's session, or, without any marker, when the keeper has no other agent (`alone`).
     """
-    below: dict[int, list[int]] = {}
-    for row in snapshot.values():
-        below.setdefault(row.parent_pid, []).append(row.pid)
     ours: set[int] = set()
     queue = [leader] if leader is not None and leader in snapshot else []
     for root in roots:

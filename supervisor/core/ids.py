@@ -8,12 +8,15 @@ from supervisor.core.errors import BadInput
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_PLAIN = re.compile(r"[A-Za-z0-9_.!~*'()-]*\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 MAX_ID_BYTES = 200
 
 
 def encode(identifier: str) -> str:
     """Percent-encode as JavaScript's `encodeURIComponent` does, so that pi and we name the same file."""
+    if _PLAIN.match(identifier):
+        return identifier
     return "".join(chr(b) if b in _UNRESERVED else f"%{b:02X}" for b in identifier.encode())
 
 

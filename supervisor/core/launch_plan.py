@@ -26,8 +26,8 @@ Mode = Literal["headless", "interactive"]
 class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     """How the agent was launched. `argv` may hold `{prompt}` as a whole token; the text is in `prompt_file`.
 
-    `env_set`, and for workers `env_link`, may hold `{fields}` of the profile's LINK_FIELDS as whole values, filled in at
-    each spawn (a parent can change); `env_given` are names of variables that the caller gave, their values are not stored.
+    `env_set`, and for workers `env_link`, may hold `{fields}` of the profile's LINK_FIELDS as whole values, filled in
+    at each spawn (a parent can change); `env_given` are names of variables that the caller gave, without values.
     """
 
     profile: str

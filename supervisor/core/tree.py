@@ -18,7 +18,7 @@ class Node(Struct):
 
 def forest(entries: Iterable[Entry]) -> tuple[Node, ...]:
     """Roots in order of start. A missing parent makes a root; a cycle is cut at its oldest member, never looped."""
-    ordered = sorted(entries, key=lambda e: (e.started_at, e.entry_id))
+    ordered = sorted(entries, key=lambda e: (e.started_at, e.name, e.entry_id))
     by_session: dict[str, Node] = {}
     nodes = [Node(e, []) for e in ordered]
     for node in nodes:  # a later or live entry of one session wins: it is what children mean by that session

@@ -7,9 +7,7 @@ import os
 from msgspec import Struct
 
 from supervisor.core.reconcile import Attach, Change, Remove
-from supervisor.runtime.attaching import attach_all
 from supervisor.runtime.compose import Context
-from supervisor.runtime.forking import fork_keeper, read_news
 from supervisor.runtime.scan import Scan, carry_out, plan, scan
 
 
@@ -26,6 +24,9 @@ def activate(context: Context) -> Activated:
     seen = scan(context.parts)
     done = carry_out(context.parts, plan(context.parts, seen))
     if done.attach:
+        from supervisor.runtime.attaching import attach_all
+        from supervisor.runtime.forking import fork_keeper
+
         entries = [a.entry for a in done.attach]
         news = fork_keeper(context, lambda keeper, report: attach_all(context, entries, keeper, report))
         claimed = _claimed(news)
@@ -36,6 +37,8 @@ def activate(context: Context) -> Activated:
 
 def _claimed(fd: int) -> set[str]:
     """The keys that the new keeper won. It says `kept` when it has tried them all."""
+    from supervisor.runtime.forking import read_news
+
     keys: set[str] = set()
     rest, talks = b"", True
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import secrets
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -179,7 +178,7 @@ def read_news(fd: int, rest: bytes = b"") -> tuple[list[News], bytes, bool]:
 
 def new_keeper_id() -> str:
     """Names a keeper's heartbeat and bell."""
-    return secrets.token_hex(6)
+    return os.urandom(6).hex()
 
 
 def _call_scan(context: Context) -> None:

@@ -57,6 +57,7 @@ class Keeper:
         self._polled: dict[str, int] = {}
         self._asked_status: dict[str, int] = {}
         self._beats = 0
+        self._bursting = False
         self._beat_due = 0
         self._tick_due = 0
         self._care = TranscriptCare(parts)
@@ -120,8 +121,9 @@ class Keeper:
         self._look = self._new_look()
         times = [t for t in self._step_agents() if t is not None]
         self._below.look(now, {a.entry.session_id for a in self.agents}, self.ref.keeper_id)
-        self._sync()
-        self._tell_news()
+        if not self._bursting:  # one group of fsyncs for a burst of starts; nothing is told before it
+            self._sync()
+            self._tell_news()
         self._drop_done()
         if not self.agents:
             return None
@@ -230,7 +232,8 @@ class Keeper:
             yield agent.turn(self._parts.now(), self._look, may_start=may_start)
             if agent.attached and agent.leader is not None and agent.leader != was:
                 self._watch_exit(agent)
-        if started > STARTS_PER_TURN or self._somebody_waits():
+        self._bursting = started > STARTS_PER_TURN or self._somebody_waits()
+        if self._bursting:
             yield self._parts.clock.monotonic_ns()
 
     def _somebody_waits(self) -> bool:

@@ -5,7 +5,7 @@ Knows nothing of how many share the keeper. Every step is short; waiting is a ti
 
 from __future__ import annotations
 
-import secrets
+import os
 import zlib
 from collections.abc import Callable, Mapping
 
@@ -251,7 +251,7 @@ class KeptAgent:
         )
 
     def _restart(self, at: StartAt, tally: Death, now: Now) -> None:
-        nonce = secrets.token_hex(8)
+        nonce = os.urandom(8).hex()
         self.record.change(
             lambda e: transitions.restarting(
                 e, nonce=nonce, death=tally, attempt=at.attempt, not_before=at.not_before, now=now.wall_ms
@@ -287,7 +287,9 @@ class KeptAgent:
     def _turn_stopping(self, now: Now, look: Look) -> int | None:
         self.stop()
         assert self._stopping is not None
-        tree = look.tree(self.entry.entry_id, self.leader, attached=self.attached)
+        tree: set[ProcessKey] = set()
+        if self.leader is None or self._stopping.phase == "kill":  # while the agent itself lives that is all to know
+            tree = look.tree(self.entry.entry_id, self.leader, attached=self.attached)
         alive = len(tree) or (1 if self.leader is not None else 0)  # a leader not reaped yet has no known end
         self._stopping, step = next_step(self._stopping, alive=alive, now_ns=now.monotonic_ns)
         if isinstance(step, Empty | Survived):

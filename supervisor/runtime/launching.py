@@ -6,9 +6,9 @@ Owns nothing; the records are the store's, the agents their keeper's.
 from __future__ import annotations
 
 import os
-import secrets
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,43 +26,20 @@ from supervisor.core.entry import (
     ParentRef,
     ResumeContext,
     Starting,
-    Terminal,
     is_live,
 )
 from supervisor.core.errors import BadInput, Refused
 from supervisor.core.ids import agent_name
-from supervisor.core.launch_plan import LaunchPlan, LaunchRequest, Mode, plan_launch
+from supervisor.core.launch_plan import LaunchPlan, LaunchRequest, plan_launch
 from supervisor.core.ports import Conflict
-from supervisor.core.profile import LaunchProfile, Policy
+from supervisor.core.profile import LaunchProfile
 from supervisor.core.text import bounded
+from supervisor.runtime.agent_request import MAX_PROMPT_BYTES, AgentRequest
 from supervisor.runtime.compose import Context
-from supervisor.runtime.keeper import Keeper
 from supervisor.runtime.kept_agent import KeptAgent, Report
 
-MAX_PROMPT_BYTES = 16 * 1024 * 1024
-
-
-class AgentRequest(Struct, frozen=True, kw_only=True):
-    """One agent as the user wants it. `after` and `parent_name` name agents of the same batch."""
-
-    profile: str
-    cwd: str
-    name: str | None = None
-    mode: Mode = "headless"
-    prompt: bytes | None = None
-    words: tuple[str, ...] = ()
-    model: str | None = None
-    allowed_paths: tuple[str, ...] = ()
-    env: Mapping[str, str] = {}
-    parent: ParentRef | None = None
-    parent_name: str | None = None
-    after: tuple[str, ...] = ()
-    agent_id: str | None = None
-    task_ref: str | None = None
-    task_summary: str | None = None
-    restart: Policy | None = None
-    tree: str | None = None
-    terminal: Terminal = Terminal()
+if TYPE_CHECKING:
+    from supervisor.runtime.keeper import Keeper
 
 
 class Draft(Struct, frozen=True):
@@ -78,7 +55,6 @@ class Launcher:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._profiles: dict[str, LaunchProfile] = {}
         self._found: dict[str, str] = {}
         self._rules: IdentityRules | None = None
         self._inherited: dict[tuple[str, ...], dict[str, str]] = {}
@@ -97,12 +73,6 @@ class Launcher:
             out[name] = self._draft(request, name, out)
         return list(out.values())
 
-    def profile(self, name: str) -> LaunchProfile:
-        """A profile, read once."""
-        if name not in self._profiles:
-            self._profiles[name] = self._context.profiles.load(name)
-        return self._profiles[name]
-
     def _name(self, request: AgentRequest, taken: set[str]) -> str:
         if request.name is not None:
             if agent_name(request.name) in taken:
@@ -118,9 +88,9 @@ class Launcher:
 
     def _draft(self, request: AgentRequest, name: str, earlier: Mapping[str, Draft]) -> Draft:
         context = self._context
-        profile = self.profile(request.profile)
+        profile = context.profiles.load(request.profile)
         _check_request(request)
-        entry_id = secrets.token_hex(6)
+        entry_id = os.urandom(6).hex()
         session = str(uuid.uuid4())
         agent_id = request.agent_id or str(uuid.uuid4())
         prompt_file = os.path.join(context.places.prompts, entry_id) if request.prompt is not None else None
@@ -153,7 +123,7 @@ class Launcher:
             name=name,
             role="worker" if parent else "master",
             agent=AgentIdentity(agent_id=agent_id, resume_context=_resume_context(profile, plan, request, session)),
-            generation=Generation(nonce=secrets.token_hex(8)),
+            generation=Generation(nonce=os.urandom(8).hex()),
             keeper=_NO_KEEPER,
             state=Starting(since=now, waits_for=tuple(earlier[a].entry.entry_id for a in request.after)),
             plan=plan,

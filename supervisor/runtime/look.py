@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 
-from supervisor.core.descendants import tree_of
+from supervisor.core.descendants import children_of, tree_of
 from supervisor.core.identity import ProcessKey
 from supervisor.core.ports import Process, ProcessTable
 
@@ -31,6 +31,8 @@ class Look:
         self._keepers = keepers
         self._subreaper = subreaper
         self._rows: Mapping[int, Process] | None = None
+        self._below: Mapping[int, Sequence[int]] = {}
+        self._marks: dict[int, str | None] = {}
         self._strays: bool | None = None
         self._foreign: Set[int] | None = None
 
@@ -47,6 +49,7 @@ class Look:
             entry_id,
             leader=pid,
             snapshot=rows,
+            below=self._below,
             marker=self._marker,
             foreign=self._foreign - ({pid} if pid else set()),
             roots=roots,
@@ -65,14 +68,18 @@ class Look:
         """The snapshot."""
         if self._rows is None:
             self._rows = self._processes.snapshot()
+            self._below = children_of(self._rows)
         return self._rows
 
     def refresh(self) -> None:
         """Forget what was seen."""
         self._rows = self._strays = self._foreign = None
+        self._marks.clear()
 
     def _marker(self, pid: int) -> str | None:
-        return self._processes.environment(pid).get(ENTRY_VARIABLE)
+        if pid not in self._marks:
+            self._marks[pid] = self._processes.environment(pid).get(ENTRY_VARIABLE)
+        return self._marks[pid]
 
     def _orphan_roots(self, rows: Mapping[int, Process]) -> set[int]:
         """Everybody may be the reaper of an orphan here: init, or a subreaper above the keeper that died."""

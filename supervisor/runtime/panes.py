@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections.abc import Callable
 
 import msgspec
@@ -19,8 +18,8 @@ from supervisor.adapters.clock import pause
 from supervisor.core.entry import Entry, Terminal
 from supervisor.core.errors import NotFound, Refused, SupervisorError
 from supervisor.core.timing import MS, READY_TIMEOUT_MS
+from supervisor.runtime.agent_request import MAX_PROMPT_BYTES, AgentRequest
 from supervisor.runtime.compose import Context
-from supervisor.runtime.launching import MAX_PROMPT_BYTES, AgentRequest
 from supervisor.runtime.starting import run_foreground
 
 _LOOK_S = 0.02
@@ -51,7 +50,7 @@ def open_pane(context: Context, request: AgentRequest) -> Entry:
 
     if available(context.env) is None:
         raise Refused("tmux is not installed", hint="Install it, or use --detach")
-    number = secrets.token_hex(8)
+    number = os.urandom(8).hex()
     path, answer = _paths(context, number)
     write_atomic(path, msgspec.json.encode(PaneRequest(request, dict(context.env))))
     try:

@@ -37,6 +37,7 @@ class SessionFiles(Protocol):
     """Finds an agent's own session file by the patterns of its profile."""
 
     def find(self, patterns: tuple[str, ...], env: Mapping[str, str]) -> str | None: ...
+    def modified_ms(self, path: str) -> int: ...
 
 
 class Watches(Protocol):

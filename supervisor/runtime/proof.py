@@ -21,6 +21,9 @@ from supervisor.runtime.parts import Parts
 LOOK_MS = TICK_MS // 5
 """How often an unproven agent is looked at; only for the seconds until it is up."""
 
+_CLOCK_GRAIN_MS = 20
+"""File times come from a coarser clock (a kernel tick) than ours."""
+
 
 class Proof:
     """Looks for one agent's proof."""
@@ -44,7 +47,7 @@ class Proof:
             head = self._parts.transcripts.head(entry.output.transcript)
         found_id = captured(head, entry.plan.capture_key) if self._lacks_id(entry) else None
         file = self._parts.session_files.find(entry.plan.session_files, env) if self._lacks_file(entry) else None
-        proven = (entry.plan.ready == "output" and bool(head)) or (entry.plan.ready == "session_file" and bool(file))
+        proven = (entry.plan.ready == "output" and bool(head)) or self._wrote_session(entry, file)
         if not (found_id or file or (proven and _unready(entry))):
             return None
 
@@ -60,6 +63,14 @@ class Proof:
             return transitions.ready(current, now=now.wall_ms) if proven else current
 
         return move
+
+    def _wrote_session(self, entry: Entry, found: str | None) -> bool:
+        """The session file exists, and is this generation's work: an earlier one's proves nothing about a restart."""
+        context = entry.agent.resume_context
+        file = found or (context.session_file if context else None)
+        if entry.plan.ready != "session_file" or file is None or not isinstance(entry.state, Running):
+            return False
+        return not entry.deaths or self._parts.session_files.modified_ms(file) >= entry.state.since - _CLOCK_GRAIN_MS
 
     def next_look(self, entry: Entry, now: Now) -> int | None:
         """When to look again: often at first, then at every tick, and not for ever."""

@@ -19,11 +19,12 @@ from supervisor.core.entry import Entry
 from supervisor.core.errors import Refused
 from supervisor.core.timing import MS
 from supervisor.runtime.activation import Activated, activate
+from supervisor.runtime.agent_request import AgentRequest
 from supervisor.runtime.compose import Context
 from supervisor.runtime.forking import News, fork_keeper, read_news, run_here
 from supervisor.runtime.keeper import Keeper
 from supervisor.runtime.kept_agent import Report
-from supervisor.runtime.launching import AgentRequest, Draft, Launcher, start_all
+from supervisor.runtime.launching import Draft, Launcher, start_all
 
 Until = Literal["spawned", "ready"]
 Choose = Callable[[Activated], Sequence[AgentRequest]]

@@ -15,13 +15,15 @@ from supervisor.core.entry import Entry, is_live
 from supervisor.core.identity import Gone
 from supervisor.core.liveness import Verdict
 from supervisor.core.timing import KILL_WAIT_MS, MS, STOP_REPLY_MS
-from supervisor.core.tree import children_first, forest, subtree
+from supervisor.core.tree import children_first, forest, walk
 from supervisor.runtime.activation import activate
 from supervisor.runtime.compose import Context
 from supervisor.runtime.look import Look
+from supervisor.runtime.scan import Scan
 from supervisor.runtime.tree_end import kill_tree, names
 
 _TRIES = 16
+_RING_EVERY = 32
 _FIRST_LOOK_S, _LAST_LOOK_S = 0.002, 0.05
 
 
@@ -40,12 +42,20 @@ class Stopped(Struct, frozen=True):
 
 
 def stop_in_order(
-    context: Context, groups: Sequence[Sequence[Entry]], *, grace_ms: int | None, tell: Callable[[Stopped], None]
+    context: Context,
+    groups: Sequence[Sequence[Entry]],
+    *,
+    seen: Scan,
+    grace_ms: int | None,
+    tell: Callable[[Stopped], None],
 ) -> list[Stopped]:
-    """Stop group after group: each is verified gone before the next one is asked (children before parents)."""
+    """Stop group after group: each is verified gone before the next one is asked (children before parents).
+
+    `seen` is the scan that the groups were chosen from; later groups get a fresh one.
+    """
     results: list[Stopped] = []
-    for group in groups:
-        done = _stop_group(context, group, grace_ms)
+    for number, group in enumerate(groups):
+        done = _stop_group(context, group, seen if number == 0 else activate(context).seen, grace_ms)
         for result in done:
             tell(result)
         results.extend(done)
@@ -54,10 +64,10 @@ def stop_in_order(
 
 def levels(entries: Sequence[Entry], roots: Sequence[Entry]) -> list[list[Entry]]:
     """`roots` with all that descends from them, deepest first, as groups without a parent and child in one."""
-    nodes = forest(entries)
+    nodes = {n.entry.entry_id: n for _, n in walk(forest(entries))}
     chosen: dict[str, Entry] = {}
     for root in roots:
-        node = subtree(nodes, root.entry_id)
+        node = nodes.get(root.entry_id)
         for entry in children_first(node) if node else [root]:
             chosen.setdefault(entry.entry_id, entry)
     return by_depth(list(chosen.values()))
@@ -80,8 +90,7 @@ def by_depth(entries: Sequence[Entry]) -> list[list[Entry]]:
     return [groups[d] for d in sorted(groups, reverse=True)]
 
 
-def _stop_group(context: Context, group: Sequence[Entry], grace_ms: int | None) -> list[Stopped]:
-    seen = activate(context).seen
+def _stop_group(context: Context, group: Sequence[Entry], seen: Scan, grace_ms: int | None) -> list[Stopped]:
     fresh = {e.entry_id: e for e in seen.entries}
     results: dict[str, Stopped] = {}
     asked: list[Entry] = []
@@ -95,6 +104,8 @@ def _stop_group(context: Context, group: Sequence[Entry], grace_ms: int | None) 
             results[entry.entry_id] = Stopped(entry, "refused", why)
         else:
             asked.append(_want_down(context, entry, grace_ms))
+            if len(asked) % _RING_EVERY == 0:  # the keeper may begin while we still write
+                context.bells.ring(asked[-1].keeper.keeper_id)
     for keeper in {e.keeper.keeper_id for e in asked}:
         context.bells.ring(keeper)
     for done in _await_ends(context, asked, grace_ms):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import zlib
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -14,8 +14,8 @@ from supervisor.core.entry import Entry, is_live
 from supervisor.core.errors import BadInput, NotFound, SupervisorError
 from supervisor.core.launch_plan import allowed_path, variable
 from supervisor.core.tree_file import AgentSpec, TreeFile, problems, start_order
+from supervisor.runtime.agent_request import MAX_PROMPT_BYTES, AgentRequest
 from supervisor.runtime.compose import Context
-from supervisor.runtime.launching import MAX_PROMPT_BYTES, AgentRequest
 from supervisor.runtime.parentage import named
 
 DEFAULT_FILE = "supervisor.toml"
@@ -44,13 +44,13 @@ def load_tree(path: str, *, cwd: str) -> Tree:
 
 
 def tree_id(path: str, name: str | None) -> str:
-    """What the entries of a tree are marked with: its name, else its folder and file with a hash of the real path."""
+    """What the entries of a tree are marked with: its name, else its folder and file with the path's checksum."""
     if name:
         return name
     real = os.path.realpath(path)
     stem = os.path.splitext(os.path.basename(real))[0]
     folder = os.path.basename(os.path.dirname(real)) or "root"
-    return f"{folder}/{stem}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:6]}"
+    return f"{folder}/{stem}-{zlib.crc32(os.fsencode(real)):08x}"
 
 
 def running(entries: Sequence[Entry], tree: str) -> dict[str, Entry]:

@@ -51,7 +51,7 @@ def rows(parts: Parts, seen: Scan) -> list[Row]:
     now = parts.now()
     names = {e.session_id: e.name for e in sorted(seen.entries, key=lambda e: (is_live(e), e.started_at))}
     out = []
-    for entry in sorted(seen.entries, key=lambda e: (e.started_at, e.entry_id)):
+    for entry in sorted(seen.entries, key=lambda e: (e.started_at, e.name, e.entry_id)):
         judged = seen.judgements[entry.entry_id]
         beat = seen.beats.get(entry.keeper.keeper_id)
         age = beat_age_ms(beat, now) if beat and is_live(entry) else None

@@ -24,11 +24,13 @@ def command(file: str | None, grace: float | None, as_json: bool) -> int:
     from supervisor.runtime.trees import DEFAULT_FILE, find_running
 
     context = open_context()
-    entries = activate(context).seen.entries
+    seen = activate(context).seen
+    entries = seen.entries
     members = find_running(entries, file or DEFAULT_FILE, cwd=context.cwd)
     results = stop_in_order(
         context,
         levels(entries, members),
+        seen=seen,
         grace_ms=None if grace is None else int(grace * 1000),
         tell=(lambda _r: None) if as_json else report,
     )

@@ -19,8 +19,9 @@ from supervisor.cli.common import (
 if TYPE_CHECKING:
     from supervisor.core.entry import Entry, ParentRef
     from supervisor.runtime.activation import Activated
+    from supervisor.runtime.agent_request import AgentRequest
     from supervisor.runtime.compose import Context
-    from supervisor.runtime.launching import AgentRequest, Draft
+    from supervisor.runtime.launching import Draft
     from supervisor.runtime.starting import Started
 
 
@@ -95,7 +96,7 @@ class _Choice:
         import os
 
         from supervisor.core.launch_plan import allowed_path
-        from supervisor.runtime.launching import AgentRequest
+        from supervisor.runtime.agent_request import AgentRequest
 
         given = self._given
         profile = self._context.profiles.load(str(given["profile"]))
@@ -184,7 +185,7 @@ def _bytes(text: str) -> bytes:
 def _read_prompt(path: str) -> bytes:
     """Raises BadInput: unreadable or too long."""
     from supervisor.core.errors import BadInput
-    from supervisor.runtime.launching import MAX_PROMPT_BYTES
+    from supervisor.runtime.agent_request import MAX_PROMPT_BYTES
 
     try:
         if path == "-":

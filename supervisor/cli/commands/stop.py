@@ -31,12 +31,14 @@ def command(ids: tuple[str, ...], cascade: bool, grace: float | None, as_json: b
     from supervisor.runtime.stopping import by_depth, levels, stop_in_order
 
     context = open_context()
-    entries = activate(context).seen.entries
+    seen = activate(context).seen
+    entries = seen.entries
     roots = [resolve(i, entries) for i in ids]
     groups = levels(entries, roots) if cascade else by_depth(roots)
     results = stop_in_order(
         context,
         groups,
+        seen=seen,
         grace_ms=None if grace is None else int(grace * 1000),
         tell=(lambda _r: None) if as_json else report,
     )

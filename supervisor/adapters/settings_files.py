@@ -27,7 +27,7 @@ class SettingsFiles:
         """
         return resolve([(path, table) for path in self._paths if (table := self._flat(path))])
 
-    def set(self, key: str, raw: int) -> Value:
+    def set(self, key: str, raw: Any) -> Value:
         """Write one value to the state root's file.
 
         Raises:
@@ -46,8 +46,19 @@ class SettingsFiles:
         write_atomic(self._root, tomli_w.dumps(nested).encode(), durable=True)
         return self.values()[key]
 
+    def stamp(self) -> tuple[int, ...]:
+        """Changes when one of the files does."""
+        return tuple(_modified(path) for path in self._paths)
+
     def _flat(self, path: str) -> dict[str, Any]:
         try:
             return flatten(read_toml(path))
         except NotFound:
             return {}
+
+
+def _modified(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0

@@ -13,11 +13,13 @@ from typing import Literal
 from msgspec import Struct
 
 from supervisor.core.errors import BadInput
-from supervisor.core.profile import Groups, LaunchProfile, Policy, RestartPolicy, Tokens, field_of
+from supervisor.core.profile import AskMode, Groups, LaunchProfile, Policy, RestartPolicy, Tokens, field_of
+from supervisor.core.rules import Rule
 
 MAX_ARGV_PROMPT = 96 * 1024
 """Linux takes at most 128 KiB in one argument; longer prompts need stdin."""
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _VAR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 Mode = Literal["headless", "interactive"]
@@ -52,6 +54,8 @@ class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     success_codes: tuple[int, ...] = (0,)
     follow: Literal["leader", "tree"] = "leader"
     restart: RestartPolicy = RestartPolicy()
+    asks_mode: AskMode | None = None
+    asks_rules: tuple[Rule, ...] = ()
 
 
 class LaunchRequest(Struct, frozen=True, kw_only=True):
@@ -69,6 +73,7 @@ class LaunchRequest(Struct, frozen=True, kw_only=True):
     allowed_paths: tuple[str, ...] = ()
     env_given: tuple[str, ...] = ()
     restart: Policy | None = None
+    asks_mode: AskMode | None = None
 
 
 def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
@@ -124,6 +129,8 @@ def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
         success_codes=profile.stop.success_codes,
         follow=profile.process.follow,
         restart=_restart(profile, request),
+        asks_mode=request.asks_mode or profile.asks.mode,
+        asks_rules=profile.asks.rules,
     )
 
 
@@ -174,7 +181,7 @@ def allowed_path(raw: str) -> str:
     Raises:
         BadInput: relative, with `..`, or with control characters.
     """
-    if not raw.startswith("/") or "\0" in raw or ".." in raw.split("/") or "\n" in raw:
+    if not raw.startswith("/") or ".." in raw.split("/") or _CONTROL.search(raw):
         raise BadInput(f"allowed path {raw!r} is not an absolute path without '..'")
     return raw
 

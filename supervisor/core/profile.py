@@ -12,12 +12,15 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from supervisor.core.rules import Rule
+
 PROFILE_SCHEMA = 1
 
 Token = Annotated[str, Meta(min_length=1)]
 Tokens = tuple[Token, ...]
 Groups = tuple[Tokens, ...]
 VarName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+AskMode = Literal["attended", "rules", "hold"]
 Policy = Literal["temporary", "transient", "permanent"]
 SIGNALS = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL")
 
@@ -122,6 +125,13 @@ class ProcessRules(_Table, frozen=True):
     follow: Literal["leader", "tree"] = "leader"
 
 
+class Asks(_Table, frozen=True):
+    """How asks that reach such a session are decided: its serving mode and rules, unless the launch says otherwise."""
+
+    mode: AskMode | None = None
+    rules: tuple[Rule, ...] = ()
+
+
 class LaunchProfile(_Table, frozen=True):
     """One profile file."""
 
@@ -141,6 +151,7 @@ class LaunchProfile(_Table, frozen=True):
     stop: Stop = Stop()
     process: ProcessRules = ProcessRules()
     restart: RestartPolicy = RestartPolicy()
+    asks: Asks = Asks()
     notes: tuple[str, ...] = ()
 
 

@@ -5,21 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from supervisor.core.errors import BadInput
-from supervisor.core.timing import ENTRY_HEARTBEAT_MS, WATCHER_POLL_MS
+from supervisor.core.rules import Rule
+from supervisor.core.timing import ENTRY_HEARTBEAT_MS, FORWARDING_TIMEOUT_MS, WATCHER_POLL_MS
+
+MAX_RULES = 1000
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """One key: its default, inclusive bounds, unit and what it is for."""
+    """One key: its default, bounds, unit and what it is for.
+
+    Whole numbers have inclusive bounds `low` and `high`; `choices` are the words of a choice; `rules`: a list of rules.
+    """
 
     key: str
-    default: int
-    low: int
-    high: int
-    unit: str
+    default: Any
     about: str
+    unit: str = ""
+    low: int = 0
+    high: int = 0
+    choices: tuple[str, ...] = ()
+    rules: bool = False
+
+    @property
+    def bounds(self) -> str:
+        """For people."""
+        if self.rules:
+            return f"at most {MAX_RULES} rules"
+        return " | ".join(self.choices) if self.choices else f"{self.low}…{self.high}"
 
 
 SETTINGS: Mapping[str, Setting] = {
@@ -49,6 +65,26 @@ SETTINGS: Mapping[str, Setting] = {
             unit="KiB",
             about="cap of one agent's transcript; the older part is dropped",
         ),
+        Setting(
+            key="asks.forwarding_timeout_ms",
+            default=FORWARDING_TIMEOUT_MS,
+            low=1_000,
+            high=7 * 24 * 3600 * 1000,
+            unit="ms",
+            about="how long an ask waits for an answer; read at each ask",
+        ),
+        Setting(
+            key="asks.mode",
+            default="attended",
+            choices=("attended", "rules", "hold"),
+            about="when a session serves asks: while somebody attends, by rules alone, or always",
+        ),
+        Setting(
+            key="asks.rules",
+            default=(),
+            rules=True,
+            about="rules of every session, the last match wins",
+        ),
     )
 }
 
@@ -57,11 +93,11 @@ class Value(Struct, frozen=True):
     """A setting's value and where it comes from (`default`, or a file)."""
 
     key: str
-    value: int
+    value: Any
     origin: str
 
 
-def check(key: str, raw: Any, *, where: str = "") -> int:
+def check(key: str, raw: Any, *, where: str = "") -> Any:
     """The value, if key, type and bounds are right.
 
     Raises:
@@ -71,6 +107,12 @@ def check(key: str, raw: Any, *, where: str = "") -> int:
     setting = SETTINGS.get(key)
     if setting is None:
         raise BadInput(f"{at}there is no setting {key!r}", hint=f"Settings are: {', '.join(SETTINGS)}")
+    if setting.rules:
+        return _rules(key, raw, at)
+    if setting.choices:
+        if raw not in setting.choices:
+            raise BadInput(f"{at}{key} = {raw!r} is out of bounds", hint=f"It is one of {', '.join(setting.choices)}")
+        return raw
     if isinstance(raw, bool) or not isinstance(raw, int):
         raise BadInput(f"{at}{key} = {raw!r} is no whole number of {setting.unit}")
     if not setting.low <= raw <= setting.high:
@@ -79,6 +121,16 @@ def check(key: str, raw: Any, *, where: str = "") -> int:
             hint=f"It goes from {setting.low} to {setting.high} {setting.unit}",
         )
     return raw
+
+
+def _rules(key: str, raw: Any, at: str) -> tuple[Rule, ...]:
+    try:
+        rules = msgspec.convert(raw, tuple[Rule, ...])
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{at}{key}: {error}", hint="A rule is { action, tool, value, reason }") from None
+    if len(rules) > MAX_RULES:
+        raise BadInput(f"{at}{key} holds {len(rules)} rules", hint=f"At most {MAX_RULES} are taken")
+    return rules
 
 
 def flatten(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-# C0 and C1 controls (an escape sequence is dead without its ESC or CSI), and the bidirectional overrides that can
-# make a command read as another one.
-_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# C0 and C1 controls (an escape sequence is dead without its ESC or CSI), the bidirectional overrides that can make a
+# command read as another one, and lone surrogates (undecodable bytes), which no stream takes.
+_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:

@@ -51,5 +51,8 @@ RESUMABLE_RETENTION_MS = 30 * 24 * 3600 * 1000
 ENDED_RETENTION_MS = 24 * 3600 * 1000
 """A closed entry whose end was delivered stays a day, so that `logs` and `show` work the next morning."""
 
+FORWARDING_TIMEOUT_MS = 600_000
+"""Default of `asks.forwarding_timeout_ms` (pi's figure): how long an ask waits for somebody to decide."""
+
 LOCK_WAIT_MS = 40 * TICK_MS
 """How long a writer waits for another's record lock; holders keep it for well under a millisecond."""

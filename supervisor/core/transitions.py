@@ -51,6 +51,11 @@ def _move(entry: Entry, state: State, **changes: Any) -> Entry:
     return nxt
 
 
+def _tally(entry: Entry, death: Death) -> tuple[Death, ...]:
+    """Bounded, but never so short that the policy's intensity could not be counted."""
+    return (*entry.deaths, death)[-max(MAX_DEATHS, entry.plan.restart.intensity + 1) :]
+
+
 def spawned(entry: Entry, process: ProcessRef, *, now: int) -> Entry:
     """The agent's process exists; the nonce stays the one of the intent."""
     return _move(
@@ -74,7 +79,7 @@ def restarting(entry: Entry, *, nonce: str, death: Death, attempt: int, not_befo
         entry,
         Starting(since=now, attempt=attempt, not_before=not_before),
         generation=Generation(nonce=nonce),
-        deaths=(*entry.deaths, death)[-MAX_DEATHS:],
+        deaths=_tally(entry, death),
     )
 
 
@@ -85,7 +90,7 @@ def winding_down(entry: Entry, reason: WindDownReason, *, detail: str = "", now:
 
 def closed(entry: Entry, hand_off: HandOff, *, death: Death | None = None, now: int) -> Entry:
     """Over, with the record of how."""
-    deaths = (*entry.deaths, death)[-MAX_DEATHS:] if death else entry.deaths
+    deaths = _tally(entry, death) if death else entry.deaths
     return _move(entry, Closed(since=now, hand_off=hand_off), deaths=deaths)
 
 

@@ -156,6 +156,9 @@ def _folders(places: Places) -> Sequence[str]:
         places.requests,
         places.trees,
         places.logs,
+        places.forwarding,
+        places.approvals,
+        places.inboxes,
         places.heartbeats,
         places.bells,
     )

@@ -25,8 +25,11 @@ from supervisor.core.ports import ProcessTable
 from supervisor.runtime.parts import Limits, Parts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from supervisor.adapters.profile_files import ProfileFiles
     from supervisor.adapters.settings_files import SettingsFiles
+    from supervisor.runtime.ask_facts import AskParts, AskSettings
 
 EXIT_WATCH_VARIABLE = "SUPERVISOR_EXIT_WATCH"
 """`poll` forces the fallback of exit watching (tests, and kernels that lie about pidfds)."""
@@ -109,6 +112,50 @@ class Context:
             watcher_poll_ms=values["processMatrix.watcher_poll_ms"].value,
             transcript_bytes=values["transcripts.max_kib"].value * 1024,
         )
+
+    @cached_property
+    def asks(self) -> AskParts:
+        """What asks are served and answered with."""
+        from supervisor.adapters.approval_files import ApprovalFiles
+        from supervisor.adapters.ask_files import AskFiles
+        from supervisor.adapters.inbox_files import InboxFiles
+        from supervisor.adapters.review_log import ReviewLog
+        from supervisor.runtime.ask_facts import AskParts
+
+        return AskParts(
+            files=AskFiles(self.places.forwarding),
+            approvals=ApprovalFiles(self.places.approvals, self.places.locks),
+            inboxes=InboxFiles(self.places.inboxes),
+            review=ReviewLog(self.places.review_log),
+            settings=self._ask_settings(),
+        )
+
+    def _ask_settings(self) -> Callable[[], AskSettings]:
+        """Read live, parsed only when a file has changed; a malformed file leaves what was in force."""
+        from supervisor.core.errors import SupervisorError
+        from supervisor.runtime.ask_facts import AskSettings
+        from supervisor.runtime.logs import warn
+
+        last: tuple[object, AskSettings] = (None, AskSettings())
+
+        def read() -> AskSettings:
+            nonlocal last
+            stamp = self.settings.stamp()
+            if stamp != last[0]:
+                try:
+                    values = self.settings.values()
+                    settings = AskSettings(
+                        mode=values["asks.mode"].value,
+                        rules=values["asks.rules"].value,
+                        timeout_ms=values["asks.forwarding_timeout_ms"].value,
+                    )
+                except SupervisorError as error:
+                    warn("the settings of asks are malformed, the last good ones stay", why=str(error))
+                    settings = last[1]
+                last = (stamp, settings)
+            return last[1]
+
+        return read
 
     @cached_property
     def parts(self) -> Parts:

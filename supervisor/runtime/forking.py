@@ -18,6 +18,7 @@ from msgspec import Struct
 from supervisor.adapters.bells import drain
 from supervisor.adapters.spawn import become_subreaper
 from supervisor.core.ports import SpawnRequest
+from supervisor.runtime.answering import Answering
 from supervisor.runtime.compose import Context
 from supervisor.runtime.keeper import Keeper, me
 from supervisor.runtime.kept_agent import Report
@@ -61,6 +62,7 @@ def run_here(context: Context, fill: Fill, *, foreground: bool, report: Report, 
     try:
         keeper.announce()
         fill(keeper, keeper.tell)
+        keeper.answering = Answering(parts, context.asks, keeper.ref, on_terminal=foreground and os.isatty(0))
         until = keeper.turn()
         while until is not None:
             signals, readable = loop.wait(until)

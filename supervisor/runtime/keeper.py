@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence, Set
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -23,6 +24,9 @@ from supervisor.runtime.logs import warn
 from supervisor.runtime.look import Look
 from supervisor.runtime.parts import Parts, Watches
 from supervisor.runtime.transcript_care import TranscriptCare
+
+if TYPE_CHECKING:
+    from supervisor.runtime.answering import Answering
 
 _STATUS_TRIES = 8
 """Ticks that a re-attached agent's end may take until its parent has reaped it and the kernel tells the status."""
@@ -52,6 +56,7 @@ class Keeper:
         self._report = report
         self._news: list[tuple[str, str]] = []
         self._below = ChildKeepers(parts, watches)
+        self.answering: Answering | None = None
         self.agents: list[KeptAgent] = []
         self._fds: dict[int, KeptAgent] = {}
         self._polled: dict[str, int] = {}
@@ -120,6 +125,8 @@ class Keeper:
         self._read_records(now)
         self._look = self._new_look()
         times = [t for t in self._step_agents() if t is not None]
+        if self.answering is not None and (due := self.answering.turn(now)) is not None:
+            times.append(due)
         self._below.look(now, {a.entry.session_id for a in self.agents}, self.ref.keeper_id)
         if not self._bursting:  # one group of fsyncs for a burst of starts; nothing is told before it
             self._sync()
@@ -151,6 +158,8 @@ class Keeper:
             )
         except OSError as error:
             warn("the heartbeat could not be written, it is tried again", why=str(error))
+        if self.answering is not None:
+            self.answering.beat(now, [a.entry for a in self.agents])
         for agent in self.agents:
             agent.beat(now)
         self._care.look(self.agents)
@@ -297,7 +306,9 @@ class Keeper:
         self._beat(self._parts.now())
 
     def close(self) -> None:
-        """A clean end leaves no heartbeat and no bell."""
+        """A clean end leaves no heartbeat, no serving mark and no bell."""
+        if self.answering is not None:
+            self.answering.close()
         self._parts.beats.remove(self.ref.keeper_id)
         self._parts.bells.remove(self.ref.keeper_id)
 

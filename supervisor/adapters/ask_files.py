@@ -1,0 +1,235 @@
+"""Asks as files, in pi's layout: requests, responses and claims per session, serving heartbeats beside them.
+
+Owns one forwarding folder (ours, or pi's). Standard library only: hooks import it. Decides nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from supervisor.adapters.atomic_file import read_bounded, temp_name, write_atomic, writer_of_temp
+from supervisor.core.ask_wire import MAX_BYTES
+from supervisor.core.ids import encode
+
+T = TypeVar("T")
+_TRIES = 20
+"""A peer may remove an empty folder between our mkdir and our open: both are repeated (its loop runs every 250 ms)."""
+
+
+class AskFiles:
+    """`root` holds `sessions/<ENC(session)>/{requests,responses,claims}` and `serving/`."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._serving = os.path.join(root, "serving")
+        self._fds: dict[str, int] = {}
+
+    def sessions(self) -> Sequence[str]:
+        """The sessions that have an inbox."""
+        from urllib.parse import unquote
+
+        return [unquote(n) for n in _names(os.path.join(self.root, "sessions"))]
+
+    # -- requests
+
+    def write_request(self, session: str, ask_id: str, data: bytes) -> None:
+        """Put a request into a session's inbox.
+
+        Raises:
+            OSError: it is not there.
+        """
+        path = self._path(session, "requests", ask_id)
+        self._with_folders(session, ("requests", "responses"), lambda: write_atomic(path, data))
+
+    def requests(self, session: str) -> Sequence[str]:
+        """The ids in a session's inbox, in order of arrival."""
+        return self._ids(session, "requests")
+
+    def read_request(self, session: str, ask_id: str) -> bytes | None:
+        """A request's bytes; None when it was withdrawn, or is too large to be one."""
+        return _read(self._path(session, "requests", ask_id))
+
+    def has_request(self, session: str, ask_id: str) -> bool:
+        """Whether it still waits."""
+        return os.path.exists(self._path(session, "requests", ask_id))
+
+    def remove_request(self, session: str, ask_id: str) -> None:
+        """Withdrawn or answered."""
+        _unlink(self._path(session, "requests", ask_id))
+
+    def inbox_stamp(self, session: str) -> int:
+        """Changes whenever a request came or went; 0 when there is no inbox."""
+        try:
+            return os.stat(os.path.join(self._folder(session), "requests")).st_mtime_ns
+        except OSError:
+            return 0
+
+    # -- responses
+
+    def publish_response(self, session: str, ask_id: str, data: bytes) -> bool:
+        """Publish an answer so that the first one stands; False when there is one already.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        path = self._path(session, "responses", ask_id)
+        return self._with_folders(session, ("responses",), lambda: _link_new(path, data))
+
+    def read_response(self, session: str, ask_id: str) -> bytes | None:
+        """The answer's bytes, None while there is none."""
+        return _read(self._path(session, "responses", ask_id))
+
+    def has_response(self, session: str, ask_id: str) -> bool:
+        """Whether somebody has answered."""
+        return os.path.exists(self._path(session, "responses", ask_id))
+
+    def responses(self, session: str) -> Sequence[str]:
+        """The ids that have an answer which nobody has fetched."""
+        return self._ids(session, "responses")
+
+    def remove_response(self, session: str, ask_id: str) -> None:
+        """Fetched, or nobody's any more."""
+        _unlink(self._path(session, "responses", ask_id))
+
+    # -- claims
+
+    def claim(self, session: str, ask_id: str, data: bytes) -> None:
+        """Somebody looks at it. Rewritten while they do.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        path = self._path(session, "claims", ask_id)
+        self._with_folders(session, ("claims",), lambda: write_atomic(path, data))
+
+    def read_claim(self, session: str, ask_id: str) -> bytes | None:
+        """The claim's bytes."""
+        return _read(self._path(session, "claims", ask_id))
+
+    def remove_claim(self, session: str, ask_id: str) -> None:
+        """Nobody looks any more."""
+        _unlink(self._path(session, "claims", ask_id))
+
+    # -- serving
+
+    def serving_path(self, session: str) -> str:
+        """The serving heartbeat of a session."""
+        return os.path.join(self._serving, f"{encode(session)}.json")
+
+    def beat(self, session: str, data: bytes) -> None:
+        """Write a serving heartbeat in place (fixed width: no reader sees a torn one); a removed file is made anew.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        fd = self._fds.get(session)
+        if fd is not None and os.fstat(fd).st_nlink == 0:
+            os.close(self._fds.pop(session))
+            fd = None
+        if fd is None:
+            os.makedirs(self._serving, mode=0o700, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            fd = self._fds[session] = os.open(self.serving_path(session), flags, 0o600)
+            os.ftruncate(fd, len(data))
+        os.pwrite(fd, data, 0)
+
+    def stop_serving(self, session: str) -> None:
+        """A clean end leaves no heartbeat; the folder itself is never removed."""
+        fd = self._fds.pop(session, None)
+        if fd is not None:
+            os.close(fd)
+            _unlink(self.serving_path(session))
+
+    def read_beat(self, session: str) -> bytes | None:
+        """A session's serving heartbeat."""
+        return _read(self.serving_path(session), 4096)
+
+    def serving_files(self) -> Sequence[str]:
+        """The paths of all serving heartbeats."""
+        try:
+            return [f.path for f in os.scandir(self._serving) if f.name.endswith(".json")]
+        except OSError:
+            return ()
+
+    # -- tidying
+
+    def sweep_temps(self, session: str, alive: Callable[[int], bool]) -> int:
+        """Remove temp files whose writers are dead; how many."""
+        swept = 0
+        for kind in ("requests", "responses", "claims"):
+            folder = os.path.join(self._folder(session), kind)
+            for name in _names(folder):
+                writer = writer_of_temp(name)
+                if writer is not None and not alive(writer):
+                    _unlink(os.path.join(folder, name))
+                    swept += 1
+        return swept
+
+    def _folder(self, session: str) -> str:
+        return os.path.join(self.root, "sessions", encode(session))
+
+    def _path(self, session: str, kind: str, ask_id: str) -> str:
+        return os.path.join(self._folder(session), kind, f"{ask_id}.json")
+
+    def _ids(self, session: str, kind: str) -> Sequence[str]:
+        found = []
+        try:
+            for item in os.scandir(os.path.join(self._folder(session), kind)):
+                if item.name.endswith(".json") and not item.name.startswith("."):
+                    with contextlib.suppress(OSError):
+                        found.append((item.stat(follow_symlinks=False).st_mtime_ns, item.name[:-5]))
+        except OSError:
+            return ()
+        return [ask_id for _, ask_id in sorted(found)]
+
+    def _with_folders(self, session: str, kinds: Sequence[str], write: Callable[[], T]) -> T:
+        for attempt in range(_TRIES):
+            for kind in kinds:
+                os.makedirs(os.path.join(self._folder(session), kind), mode=0o700, exist_ok=True)
+            try:
+                return write()
+            except FileNotFoundError:
+                if attempt == _TRIES - 1:
+                    raise
+            except PermissionError:  # a scanner or a peer's clean-up holds it for a moment
+                if attempt >= 3:
+                    raise
+        raise AssertionError("unreachable")
+
+
+def _link_new(path: str, data: bytes) -> bool:
+    folder, name = os.path.split(path)
+    temp = temp_name(folder, name)
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+        os.link(temp, path)
+    except FileExistsError:
+        return False
+    finally:
+        _unlink(temp)
+    return True
+
+
+def _read(path: str, limit: int = MAX_BYTES + 1) -> bytes | None:
+    """None when there is none; a file over the limit reads as its first bytes, which are then malformed."""
+    try:
+        return read_bounded(path, limit)
+    except OSError:
+        return b"" if os.path.lexists(path) else None
+
+
+def _unlink(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+def _names(folder: str) -> Sequence[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return ()

@@ -1,0 +1,45 @@
+"""`supervisor answer`: allow or deny one ask."""
+
+from __future__ import annotations
+
+import click
+
+from supervisor.cli.common import json_option, note, open_context, print_json
+
+
+@click.command("answer", epilog="Example: supervisor answer perm-3f2a deny --reason 'not on a Friday'")
+@click.argument("ask_id", metavar="ASK")
+@click.argument("decision", type=click.Choice(["allow", "deny"]))
+@click.option("--reason", metavar="TEXT", help="Goes to the agent with a denial.")
+@click.option("--remember", type=click.Choice(["child", "session"]), help="Allow the same for this child, or for all.")
+@click.option("--nonce", help="Answer only the ask that was seen (from asks --json).")
+@json_option
+def command(
+    ask_id: str, decision: str, reason: str | None, remember: str | None, nonce: str | None, as_json: bool
+) -> int:
+    """Allow or deny an ask, by its id or a unique prefix. The first answer stands; a late one changes nothing."""
+    from supervisor.core.text import one_line
+    from supervisor.runtime.deciding import Desk, person
+
+    context = open_context()
+    desk = Desk(context.parts, context.asks)
+    item = desk.find(ask_id)
+    outcome = desk.answer(
+        item,
+        approved=decision == "allow",
+        reason=reason,
+        remember=remember,  # type: ignore[arg-type]  # the option's choice
+        nonce=nonce,
+        who=person(),
+    )
+    if as_json:
+        print_json({"ask": item.request.id, "result": outcome.what, "detail": outcome.detail})
+    elif outcome.what == "applied":
+        done = "allowed" if decision == "allow" else "denied"
+        click.echo(
+            f"{done}: {item.request.agent_name} {item.request.surface} {one_line(item.request.value or '', 100)}"
+        )
+    if outcome.what != "applied":
+        note(f"{item.request.id} was not answered: {outcome.detail}")
+        return 1
+    return 0

@@ -1,0 +1,146 @@
+"""What a serving session does with one ask: pure decisions over a request, its authority and who is there.
+
+`receive` judges a request once; what then waits (for a parent's answer, for a person) is followed by the runtime.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from supervisor.core.ask_reasons import Reason, cycle, expired, malformed, misaddressed, undecidable
+from supervisor.core.ask_wire import MAX_HOPS, Malformed, Request, Response, hops_of
+from supervisor.core.profile import AskMode
+from supervisor.core.rules import Verdict
+
+Mode = AskMode
+
+
+class Presence(Struct, frozen=True, kw_only=True):
+    """Who could decide for a session now: a person (an inbox or its terminal), or a parent that serves."""
+
+    person: bool = False
+    parent: bool = False
+
+
+def serves(mode: Mode, presence: Presence) -> bool:
+    """A session serves only while somebody can decide; a detached root that nobody looks at does not pretend to."""
+    return mode in ("rules", "hold") or presence.person or presence.parent
+
+
+class Answer(Struct, frozen=True):
+    """Publish this response, and remove the request."""
+
+    response: Response
+    event: str
+
+
+class Drop(Struct, frozen=True):
+    """Nobody waits for it any more: remove it without an answer."""
+
+    why: str
+
+
+class Escalate(Struct, frozen=True):
+    """Pass it on to the parent, with this session among its hops."""
+
+    hops: tuple[str, ...]
+
+
+class AskPerson(Struct, frozen=True):
+    """Leave it in the inbox for a person."""
+
+
+Next = Answer | Drop | Escalate | AskPerson
+
+
+def receive(
+    request: Request | Malformed,
+    *,
+    session: str,
+    mode: Mode,
+    presence: Presence,
+    verdict: Verdict,
+    requester_dead: bool,
+    age_ms: int,
+    timeout_ms: int,
+    now: int,
+) -> Next:
+    """What to do with a request that has just been found (`verdict` is the recorded authority's, `now` epoch ms)."""
+    if isinstance(request, Malformed):
+        return Answer(unavailable(malformed(request.why), session, now), "malformed")
+    if request.target != session:
+        return Answer(unavailable(misaddressed(request.target, session), session, now), "misaddressed")
+    hops = hops_of(request)
+    if session in hops or len(hops) >= MAX_HOPS:
+        return Answer(unavailable(cycle(session), session, now), "cycle")
+    if requester_dead:
+        return Drop("its requester is gone")
+    if age_ms > timeout_ms:
+        return Answer(unavailable(expired(session), session, now), "expired")
+    if verdict.action != "ask":
+        return Answer(_decided(verdict, session, now), "auto_approved" if verdict.action == "allow" else "auto_denied")
+    return open_question(request, session=session, mode=mode, presence=presence, now=now)
+
+
+def open_question(request: Request, *, session: str, mode: Mode, presence: Presence, now: int) -> Next:
+    """No recorded authority decides: the parent that serves, else a person, else nobody."""
+    if presence.parent:
+        return Escalate((*hops_of(request), session))
+    if presence.person or mode == "hold":
+        return AskPerson()
+    return Answer(unavailable(undecidable(session), session, now), "undecidable")
+
+
+def unavailable(reason: Reason, session: str, now: int) -> Response:
+    """Nobody has decided: a denial with its own code, never a user's."""
+    return Response(
+        approved=False,
+        state="denied_with_reason",
+        responder=session,
+        reason=reason.text,
+        responded_at=now,
+        decided_by={"kind": "unavailable", "reason": reason.text},
+        ours={"code": reason.code},
+    )
+
+
+def by_person(
+    *, approved: bool, reason: str | None, remember: str | None, session: str, who: str, now: int
+) -> Response:
+    """A person's answer. `remember` = `child`: the child itself keeps it (pi's `approved_for_session`)."""
+    state = "denied_with_reason" if reason and not approved else "denied"
+    if approved:
+        state = "approved_for_session" if remember == "child" else "approved"
+    return Response(
+        approved=approved,
+        state=state,
+        responder=session,
+        reason=reason,
+        responded_at=now,
+        decided_by={"kind": "user", "via": "select"},
+        ours={"code": "decided", "by": who, **({"remember": remember} if remember else {})},
+    )
+
+
+def _decided(verdict: Verdict, session: str, now: int) -> Response:
+    allow = verdict.action == "allow"
+    by: dict[str, Any]
+    reason = None
+    if verdict.approval is not None:
+        by = {"kind": "session_approval", "surface": verdict.approval.tool, "pattern": verdict.approval.value}
+    else:
+        rule = verdict.rule
+        assert rule is not None  # a verdict that is no `ask` has one or the other
+        by = {"kind": "rule", "surface": rule.tool, "pattern": rule.value, "origin": verdict.session_id}
+        reason = None if allow else rule.reason or f"a rule denies {rule.tool} {rule.value}"
+    return Response(
+        approved=allow,
+        state="approved" if allow else "denied_with_reason",
+        responder=session,
+        reason=reason,
+        responded_at=now,
+        decided_by=by,
+        ours={"code": "decided", "by": "approval" if verdict.approval else "rule"},
+    )

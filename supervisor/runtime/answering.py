@@ -1,0 +1,294 @@
+"""The serving side, inside the keeper: what becomes of each ask. Never blocks; one ask waits for no other.
+
+Owns the escalations of its sessions. Persons answer by themselves (`runtime.deciding`); the first answer stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct
+
+from supervisor.core.answering import (
+    Answer,
+    AskPerson,
+    Drop,
+    Escalate,
+    Mode,
+    Presence,
+    open_question,
+    receive,
+    unavailable,
+)
+from supervisor.core.ask_reasons import Reason, expired
+from supervisor.core.ask_wire import (
+    Malformed,
+    Request,
+    Response,
+    encode_request,
+    encode_response,
+    parse_request,
+    parse_response,
+    valid_id,
+)
+from supervisor.core.asks import Done, Judged, Waiting, begin, step
+from supervisor.core.entry import Entry, KeeperRef, is_live
+from supervisor.core.liveness import Now
+from supervisor.core.rules import decide
+from supervisor.core.serving import Target
+from supervisor.core.timing import MS, TICK_MS
+from supervisor.runtime.ask_facts import AskFacts, AskParts, AskSettings
+from supervisor.runtime.logs import warn
+from supervisor.runtime.parts import Parts
+from supervisor.runtime.serving_marks import ServingMarks
+
+
+class Escalated(Struct):
+    """An ask that waits for the parent's answer."""
+
+    request: Request
+    state: Waiting
+
+
+class Session(Struct):
+    """What is known of one session between turns."""
+
+    entry: Entry
+    presence: Presence = Presence()
+    stamp: int = -1
+    waiting: dict[str, Request] = {}
+    escalated: dict[str, Escalated] = {}
+    answered: dict[str, Request] = {}
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.entry.session_id
+
+
+class Answering:
+    """`beat` renews the marks and looks after waiting asks; `turn` takes new ones."""
+
+    def __init__(self, parts: Parts, asks: AskParts, keeper: KeeperRef, *, on_terminal: bool) -> None:
+        self._parts = parts
+        self._asks = asks
+        self._keeper = keeper
+        self._on_terminal = on_terminal
+        self._facts = AskFacts(parts, asks)
+        self._marks = ServingMarks(asks, keeper, self._facts)
+        self._sessions: dict[str, Session] = {}
+        self._settings = AskSettings()
+        self.announce: Callable[[Request], None] = lambda _request: None
+
+    def beat(self, now: Now, entries: Iterable[Entry]) -> None:
+        """Before any other work: who serves, renewed marks, and the asks that wait longer than one look."""
+        live = {e.session_id: e for e in entries if is_live(e)}
+        self._settings = self._asks.settings()
+        persons = self._facts.attended(now) if live else set()
+        for gone in set(self._sessions) - set(live):
+            self._marks.stop(gone, now)
+            del self._sessions[gone]
+        for session_id, entry in live.items():
+            session = self._sessions.setdefault(session_id, Session(entry))
+            session.entry = entry
+            session.presence = self._facts.presence(entry, persons, now, on_terminal=self._on_terminal)
+            if self._marks.serve(session_id, self._mode(entry), session.presence, now):
+                self._look_after(session, now)
+
+    def close(self) -> None:
+        """A clean end: no session serves any more."""
+        now = self._parts.now()
+        for session_id in self._sessions:
+            self._marks.stop(session_id, now)
+        self._sessions.clear()
+
+    def turn(self, now: Now) -> int | None:
+        """Take what is new; the time (monotonic ns) to come back at while an escalation waits."""
+        waits = False
+        for session in self._sessions.values():
+            if not self._marks.is_serving(session.id):
+                continue
+            stamp = self._asks.files.inbox_stamp(session.id)
+            if stamp != session.stamp:
+                session.stamp = stamp
+                self._take_new(session, now)
+            for escalated in tuple(session.escalated.values()):
+                self._follow(session, escalated, now)
+            waits = waits or bool(session.escalated)
+        return now.monotonic_ns + TICK_MS * MS if waits else None
+
+    def _mode(self, entry: Entry) -> Mode:
+        return entry.plan.asks_mode or self._settings.mode
+
+    # -- taking
+
+    def _take_new(self, session: Session, now: Now) -> None:
+        present = self._asks.files.requests(session.id)
+        known = set(session.waiting) | set(session.escalated)
+        for gone in known - set(present):
+            self._settled(session, gone, now)
+        for ask_id in present:
+            if ask_id not in known:
+                data = self._asks.files.read_request(session.id, ask_id)
+                if data is not None:
+                    self._take(session, ask_id, parse_request(data, stem=ask_id), now)
+
+    def _take(self, session: Session, ask_id: str, request: Request | Malformed, now: Now) -> None:
+        good = request if isinstance(request, Request) else None
+        tool, value = (good.surface or "", good.value or "") if good else ("", "")
+        how = receive(
+            request,
+            session=session.id,
+            mode=self._mode(session.entry),
+            presence=session.presence,
+            verdict=decide(
+                tool,
+                value,
+                requester=good.requester if good else "",
+                lineage=self._facts.lineage(session.entry, self._settings.rules),
+            ),
+            requester_dead=good is not None and self._facts.requester_dead(good, now),
+            age_ms=max(now.wall_ms - good.created_at, 0) if good else 0,
+            timeout_ms=self._settings.timeout_ms,
+            now=now.wall_ms,
+        )
+        if isinstance(how, Answer):
+            self._answer(session, ask_id, good, how.response, how.event, now)
+        elif isinstance(how, Drop):
+            self._asks.files.remove_request(session.id, ask_id)
+            self._log("dropped", {"ask": ask_id, "session": session.id, "why": how.why}, now)
+        elif good is not None:
+            self._open(session, good, how, now)
+
+    def _open(self, session: Session, request: Request, how: Escalate | AskPerson, now: Now) -> None:
+        if isinstance(how, Escalate):
+            return self._escalate(session, request, how.hops, now)
+        session.waiting[request.id] = request
+        self._log("prompted", _about(request, session.id), now)
+        return self.announce(request)
+
+    # -- passing on
+
+    def _escalate(self, session: Session, request: Request, hops: tuple[str, ...], now: Now) -> None:
+        parent = session.entry.parent
+        assert parent is not None  # presence.parent says so
+        forwarded = request._replace(
+            target=parent.session_id,
+            ours={**request.ours, "hops": list(hops), "bell": self._keeper.keeper_id},
+        )
+        try:
+            self._asks.files.write_request(parent.session_id, request.id, encode_request(forwarded))
+        except OSError as error:
+            why = f"the permission request could not be passed on: {error.strerror}"
+            return self._undecided(session, request, Reason("write_failed", why), now)
+        target = Target(parent.session_id, "entry")
+        waiting = begin(target, timeout_ms=self._settings.timeout_ms, now=now.monotonic_ns)
+        session.escalated[request.id] = Escalated(request, waiting)
+        self._log("escalated", {**_about(request, session.id), "to": parent.session_id}, now)
+        beat = self._facts.beat_of(parent.session_id)
+        if beat is not None and beat.keeper_id:
+            self._parts.bells.ring(beat.keeper_id)
+        return None
+
+    def _follow(self, session: Session, escalated: Escalated, now: Now) -> None:
+        """One look at an ask that was passed on: the answer, or the parent that has stopped serving."""
+        request, parent = escalated.request, escalated.state.target.session_id
+        data = self._asks.files.read_response(parent, request.id)
+        if data is not None:
+            response = parse_response(data)
+            del session.escalated[request.id]
+            self._asks.files.remove_request(parent, request.id)
+            self._asks.files.remove_response(parent, request.id)
+            if isinstance(response, Malformed):
+                why = Reason("corrupt_response", "the parent session's permission response could not be read")
+                return self._undecided(session, request, why, now)
+            return self._answer(session, request.id, request, response, "answered_above", now)
+        state, _ = step(escalated.state, Judged(self._facts.serving(parent, now)), now=now.monotonic_ns)
+        if isinstance(state, Waiting):
+            escalated.state = state
+            return None
+        assert isinstance(state, Done)
+        del session.escalated[request.id]
+        self._asks.files.remove_request(parent, request.id)
+        return self._undecided(session, request, Reason(state.decision.code, state.decision.reason or ""), now)
+
+    def _undecided(self, session: Session, request: Request, reason: Reason, now: Now) -> None:
+        """The parent could not: a person here, if there is one, else the truth."""
+        here = Presence(person=session.presence.person)
+        how = open_question(request, session=session.id, mode=self._mode(session.entry), presence=here, now=now.wall_ms)
+        if isinstance(how, AskPerson):
+            return self._open(session, request, how, now)
+        response = unavailable(reason, session.id, now.wall_ms)
+        return self._answer(session, request.id, request, response, "unavailable", now)
+
+    # -- looking after
+
+    def _look_after(self, session: Session, now: Now) -> None:
+        """Waiting asks whose asker died or that nobody looked at in time; answers that nobody fetches."""
+        session.stamp = -1  # look again at every beat: a lost wake-up costs a second, no more
+        files = self._asks.files
+        for ask_id, request in tuple(session.waiting.items()):
+            if self._facts.requester_dead(request, now):
+                files.remove_request(session.id, ask_id)
+                self._settled(session, ask_id, now)
+            elif self._too_old(request, now) and self._facts.claim(session.id, ask_id, now) is None:
+                del session.waiting[ask_id]
+                response = unavailable(expired(session.id), session.id, now.wall_ms)
+                self._answer(session, ask_id, request, response, "expired", now)
+        for ask_id, request in tuple(session.answered.items()):
+            if not files.has_response(session.id, ask_id):
+                del session.answered[ask_id]
+            elif self._facts.requester_dead(request, now) or self._too_old(request, now):
+                files.remove_response(session.id, ask_id)
+
+    def _too_old(self, request: Request, now: Now) -> bool:
+        return now.wall_ms - request.created_at > self._settings.timeout_ms
+
+    def _settled(self, session: Session, ask_id: str, now: Now) -> None:
+        """Its asker has its answer, or has gone: nothing of it stays."""
+        request = session.waiting.pop(ask_id, None)
+        if request is not None:
+            session.answered[ask_id] = request
+        escalated = session.escalated.pop(ask_id, None)
+        if escalated is not None:
+            self._asks.files.remove_request(escalated.state.target.session_id, ask_id)
+        self._asks.files.remove_claim(session.id, ask_id)
+        self._log("settled", {"ask": ask_id, "session": session.id}, now)
+
+    def _answer(
+        self, session: Session, ask_id: str, request: Request | None, response: Response, event: str, now: Now
+    ) -> None:
+        """Publish (the first answer stands), ring the asker, remove the request."""
+        if valid_id(ask_id):
+            try:
+                self._asks.files.publish_response(session.id, ask_id, encode_response(response))
+            except OSError as error:
+                return warn("an answer could not be written, the ask is looked at again", ask=ask_id, why=str(error))
+            if request is not None:
+                session.answered[ask_id] = request
+                ring_asker(self._parts, request)
+        self._asks.files.remove_request(session.id, ask_id)
+        about = _about(request, session.id) if request else {"ask": ask_id, "session": session.id}
+        outcome = {"approved": response.approved, "by": response.decided_by, "reason": response.reason}
+        return self._log(event, {**about, **outcome}, now)
+
+    def _log(self, event: str, fields: Mapping[str, object], now: Now) -> None:
+        self._asks.review.append(event, fields, at=now.wall_ms)
+
+
+def ring_asker(parts: Parts, request: Request) -> None:
+    """Wake whoever waits for the answer, if it has said how."""
+    bell = request.ours.get("bell")
+    if isinstance(bell, str) and valid_id(bell):
+        parts.bells.ring(bell)
+
+
+def _about(request: Request, session_id: str) -> dict[str, object]:
+    return {
+        "ask": request.id,
+        "session": session_id,
+        "requester": request.requester,
+        "agent": request.agent_name,
+        "tool": request.surface,
+        "hops": request.ours.get("hops", []),
+    }

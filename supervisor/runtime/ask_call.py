@@ -1,0 +1,146 @@
+"""One whole ask of this process: target, request, waiting, decision. Standard library only (hooks call it).
+
+Owns nothing that lasts. Never raises for what peers, records or the disk do: on doubt the answer is a denial.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from supervisor.adapters.clock import SystemClock
+from supervisor.adapters.proc_stat import boot_id, pid_namespace, start_ticks
+from supervisor.core.ask_reasons import NO_TARGET, Reason
+from supervisor.core.ask_wire import build_request
+from supervisor.core.asks import Decision, abandoned
+from supervisor.core.serving import Target
+from supervisor.runtime.asking import ASK_BELL, Asker, Places, new_ask_id
+from supervisor.runtime.targets import resolve_target
+
+MAX_VALUE = 256 * 1024
+"""What of a command is sent along for people to read; a longer one is cut, and said to be."""
+
+DEFAULT_TIMEOUT_MS = 600_000
+
+
+def ask(
+    env: Mapping[str, str],
+    *,
+    tool: str,
+    value: str,
+    cwd: str,
+    tool_input: Any = None,
+    explicit: str | None = None,
+    timeout_ms: int | None = None,
+    ended: Callable[[], bool] = lambda: False,
+) -> Decision:
+    """Ask for permission to use `tool` on `value`. `ended`: whether nobody needs the answer any more."""
+    home = env.get("SUPERVISOR_HOME", "")
+    if not os.path.isabs(home):
+        return abandoned(NO_TARGET)
+    found = resolve_target(env, home, explicit=explicit)
+    if isinstance(found, Reason):
+        return abandoned(found)
+    clock = SystemClock()
+    ask_id = new_ask_id(os.urandom(16))
+    requester = env.get("SUPERVISOR_SESSION_ID") or "unknown"
+    request = build_request(
+        ask_id,
+        now=clock.wall_ms(),
+        requester=requester,
+        target=found.session_id,
+        agent_name=_name_of(env, home) or "unknown",
+        tool=tool,
+        value=_cut(value),
+        cwd=cwd,
+        ours={
+            "bell": ASK_BELL + ask_id,
+            "process": _process(home),
+            "nonce": os.urandom(8).hex(),
+            "hops": [],
+            **({"taskRef": env["SUPERVISOR_TASK_REF"]} if env.get("SUPERVISOR_TASK_REF") else {}),
+            **({"input": tool_input} if tool_input is not None else {}),
+        },
+    )
+
+    def now_at() -> Target | Reason:
+        return resolve_target(env, home, explicit=explicit)
+
+    with _told_to_end() as (wake, told):
+        return Asker(home, clock=clock).ask(
+            request,
+            found,
+            timeout_ms=timeout_ms or read_timeout_ms(env, home),
+            wake=wake,
+            withdrawn=lambda: told() or ended(),
+            moved=now_at if found.source == "entry" else None,
+        )
+
+
+def read_timeout_ms(env: Mapping[str, str], home: str) -> int:
+    """`asks.forwarding_timeout_ms`, read at each ask; a malformed file leaves the default."""
+    import tomllib
+
+    value = DEFAULT_TIMEOUT_MS
+    config = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME", ""), ".config")
+    for path in (os.path.join(config, "supervisor-agents", "settings.toml"), os.path.join(home, "settings.toml")):
+        try:
+            with open(path, "rb") as file:
+                found = tomllib.load(file).get("asks", {}).get("forwarding_timeout_ms")
+        except (OSError, ValueError, AttributeError, RecursionError):
+            continue
+        if isinstance(found, int) and not isinstance(found, bool) and found >= 1000:
+            value = found
+    return value
+
+
+def _name_of(env: Mapping[str, str], home: str) -> str | None:
+    from supervisor.runtime.targets import read_session
+
+    own = env.get("SUPERVISOR_SESSION_ID")
+    record = read_session(home, own) if own else None
+    name = record.get("name") if record else None
+    return name if isinstance(name, str) else None
+
+
+def _process(home: str) -> dict[str, Any]:
+    return {
+        "hostId": Places(home).host_id(),
+        "bootId": boot_id(),
+        "pidNamespace": pid_namespace(),
+        "pid": os.getpid(),
+        "startTicks": start_ticks(os.getpid()),
+    }
+
+
+def _cut(value: str) -> str:
+    if len(value) <= MAX_VALUE:
+        return value
+    return f"{value[:MAX_VALUE]}… [cut: {len(value)} characters in all]"
+
+
+@contextmanager
+def _told_to_end() -> Iterator[tuple[int | None, Callable[[], bool]]]:
+    """TERM, INT and HUP end the waiting, not the process: the request is removed first. Main thread only."""
+    told: list[int] = []
+    try:
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        os.set_blocking(reader, False)
+        wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    except ValueError:  # not the main thread: its owner hears the signals
+        yield None, lambda: False
+        return
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = {n: signal.signal(n, lambda number, _frame: told.append(number)) for n in numbers}
+    try:
+        yield reader, lambda: bool(told)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(wakeup)
+        os.close(reader)
+        os.close(writer)

@@ -1,0 +1,219 @@
+"""A person's side: which asks wait, who looks at them, and answering so that the first answer stands.
+
+Owns nothing; the keeper of the asked session notices by the files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from supervisor.core.answering import by_person
+from supervisor.core.ask_wire import Malformed, Request, encode_response, hops_of, parse_request, parse_response
+from supervisor.core.entry import Entry, KeeperRef
+from supervisor.core.errors import BadInput, NotFound
+from supervisor.core.liveness import Now
+from supervisor.core.rules import Approval
+from supervisor.core.serving import ServingBeat, encode_beat
+from supervisor.core.text import one_line
+from supervisor.runtime.answering import ring_asker
+from supervisor.runtime.ask_facts import AskFacts, AskParts
+from supervisor.runtime.parts import Parts
+
+Remember = Literal["child", "session"]
+
+
+class Pending(Struct, frozen=True):
+    """An ask that waits in a session's inbox; `looked_by` names who has it on the screen."""
+
+    session_id: str
+    request: Request
+    age_ms: int
+    looked_by: ServingBeat | None
+    asker_dead: bool
+
+    @property
+    def nonce(self) -> str:
+        """Tells this ask from a later one, for callers that act on what they saw."""
+        nonce = self.request.ours.get("nonce")
+        return nonce if isinstance(nonce, str) else str(self.request.created_at)
+
+
+class Outcome(Struct, frozen=True):
+    """What became of an answer: `applied`, or why it changes nothing."""
+
+    what: Literal["applied", "already_answered", "gone", "other_ask"]
+    detail: str = ""
+
+
+class Desk:
+    """Reads and answers asks of one state root."""
+
+    def __init__(self, parts: Parts, asks: AskParts) -> None:
+        self._parts = parts
+        self._asks = asks
+        self._facts = AskFacts(parts, asks)
+
+    def pending(self, sessions: Sequence[str] | None = None) -> list[Pending]:
+        """Every ask that waits, oldest first; one that was passed on is listed only where it waits now."""
+        now = self._parts.now()
+        found: dict[str, Pending] = {}
+        for session_id in self._asks.files.sessions() if sessions is None else sessions:
+            for ask_id in self._asks.files.requests(session_id):
+                item = self._pending(session_id, ask_id, now)
+                other = found.get(ask_id)
+                if item is not None and (other is None or len(hops_of(item.request)) > len(hops_of(other.request))):
+                    found[ask_id] = item
+        return sorted(found.values(), key=lambda p: (p.request.created_at, p.request.id))
+
+    def find(self, wanted: str) -> Pending:
+        """The pending ask that an id or a unique prefix names.
+
+        Raises:
+            NotFound: none (it was answered, withdrawn or has expired), or several.
+        """
+        waiting = self.pending()
+        found = [p for p in waiting if p.request.id == wanted] or [
+            p for p in waiting if p.request.id.startswith(wanted)
+        ]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            why = "it may have been answered, withdrawn, or have expired"
+            raise NotFound(f"no ask {one_line(wanted, 60)!r} waits: {why}", hint="See: supervisor asks")
+        raise NotFound(f"{one_line(wanted, 60)!r} is ambiguous: {', '.join(p.request.id for p in found[:10])}")
+
+    def answer(
+        self,
+        pending: Pending,
+        *,
+        approved: bool,
+        reason: str | None = None,
+        remember: Remember | None = None,
+        nonce: str | None = None,
+        who: str,
+    ) -> Outcome:
+        """Answer, unless somebody else was first, it is gone, or it is not the ask that was meant.
+
+        Raises:
+            BadInput: a denial cannot be remembered. OSError: the answer could not be written.
+        """
+        if remember and not approved:
+            raise BadInput("only an approval can be remembered", hint="Write a rule to deny: settings asks.rules")
+        if nonce is not None and nonce != pending.nonce:
+            return Outcome("other_ask", "the nonce is another ask's")
+        session_id, request = pending.session_id, pending.request
+        if not self._asks.files.has_request(session_id, request.id):
+            return self._too_late(session_id, request.id)
+        now = self._parts.now()
+        response = by_person(
+            approved=approved, reason=reason, remember=remember, session=session_id, who=who, now=now.wall_ms
+        )
+        if not self._asks.files.publish_response(session_id, request.id, encode_response(response)):
+            return self._too_late(session_id, request.id)
+        self._asks.files.remove_request(session_id, request.id)
+        self._asks.files.remove_claim(session_id, request.id)
+        if remember:
+            self._remember(session_id, request, remember, now)
+        ring_asker(self._parts, request)
+        self._ring_keeper(session_id)
+        fields = {"ask": request.id, "session": session_id, "requester": request.requester, "approved": approved}
+        self._asks.review.append(
+            "answered",
+            {**fields, "by": {"kind": "user", "who": who}, "reason": reason, "remember": remember},
+            at=now.wall_ms,
+        )
+        return Outcome("applied")
+
+    def claim(self, pending: Pending, keeper: KeeperRef, now: Now) -> None:
+        """Say that somebody looks at it: its timeout waits. Renewed while it is on the screen."""
+        try:
+            beat = mark(pending.request.id, keeper, now)
+            self._asks.files.claim(pending.session_id, pending.request.id, encode_beat(beat))
+        except OSError:
+            return
+
+    def unclaim(self, pending: Pending) -> None:
+        """Nobody looks any more."""
+        self._asks.files.remove_claim(pending.session_id, pending.request.id)
+
+    def waits(self, pending: Pending) -> bool:
+        """Whether it still waits for an answer."""
+        return self._asks.files.has_request(pending.session_id, pending.request.id)
+
+    def _pending(self, session_id: str, ask_id: str, now: Now) -> Pending | None:
+        data = self._asks.files.read_request(session_id, ask_id)
+        request = parse_request(data, stem=ask_id) if data else None
+        if request is None or isinstance(request, Malformed):
+            return None
+        return Pending(
+            session_id,
+            request,
+            max(now.wall_ms - request.created_at, 0),
+            self._facts.claim(session_id, ask_id, now),
+            self._facts.requester_dead(request, now),
+        )
+
+    def _too_late(self, session_id: str, ask_id: str) -> Outcome:
+        data = self._asks.files.read_response(session_id, ask_id)
+        response = parse_response(data) if data else None
+        if response is None or isinstance(response, Malformed):
+            return Outcome("gone", "it was withdrawn, answered, or has expired")
+        who = response.ours.get("by") or (response.decided_by or {}).get("kind") or "somebody else"
+        return Outcome("already_answered", f"{who} has {'allowed' if response.approved else 'denied'} it")
+
+    def _remember(self, session_id: str, request: Request, remember: Remember, now: Now) -> None:
+        child = request.requester if remember == "child" else None
+        self._asks.approvals.add(
+            Approval(
+                granted_by=session_id,
+                tool=request.surface or "",
+                value=request.value or "",
+                child=child,
+                at=now.wall_ms,
+            )
+        )
+
+    def _ring_keeper(self, session_id: str) -> None:
+        beat = self._facts.beat_of(session_id)
+        if beat is not None and beat.keeper_id:
+            self._parts.bells.ring(beat.keeper_id)
+
+
+def mark(session_id: str, me: KeeperRef, now: Now) -> ServingBeat:
+    """A presence or claim mark of this process."""
+    key = me.process.key
+    return ServingBeat(
+        session_id=session_id,
+        pid=key.pid,
+        updated_at=now.wall_ms,
+        start_ticks=key.start_ticks,
+        boot_id=now.machine.boot_id,
+        host_id=now.machine.host_id,
+        pid_namespace=now.machine.pid_namespace,
+        monotonic_ns=now.monotonic_ns,
+        keeper_id=me.keeper_id,
+    )
+
+
+def lineage(entries: Sequence[Entry], request: Request) -> list[str]:
+    """The asker's name and its ancestors', root first, for people."""
+    from supervisor.core.tree import ancestors
+
+    asker = next((e for e in entries if e.session_id == request.requester), None)
+    if asker is None:
+        return [request.agent_name]
+    return [e.name for e in reversed(ancestors(asker, entries))] + [asker.name]
+
+
+def person() -> str:
+    """Who answers, for the log: the user's name on this machine."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"uid {os.geteuid()}"

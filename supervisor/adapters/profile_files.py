@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -44,8 +43,8 @@ class ProfileFiles:
         """Every profile that a name leads to, in order of name."""
         by_name: dict[str, list[tuple[Origin, str]]] = {}
         for origin, folder in self._folders():
-            for path in sorted(Path(folder).glob("*.toml")) if folder else []:
-                by_name.setdefault(path.stem, []).append((origin, str(path)))
+            for name in _profile_names(folder):
+                by_name.setdefault(name, []).append((origin, os.path.join(folder, f"{name}.toml")))
         return [self._found(name, places) for name, places in sorted(by_name.items())]
 
     def find(self, name: str) -> Found:
@@ -152,15 +151,18 @@ class ProfileFiles:
 
     def _project_folder(self) -> str | None:
         """`.supervisor/launch_profiles`, from cwd up to the git root (or only cwd outside of one)."""
-        at = Path(self._cwd)
+        at = self._cwd
         candidates = []
-        for folder in (at, *at.parents):
-            candidates.append(folder / PROJECT_FOLDER)
-            if (folder / ".git").exists():
+        while at:
+            candidates.append(os.path.join(at, PROJECT_FOLDER))
+            if os.path.exists(os.path.join(at, ".git")):
                 break
-        else:
-            candidates = candidates[:1]
-        return next((str(c) for c in candidates if c.is_dir()), None)
+            up = os.path.dirname(at)
+            if up == at:
+                candidates = candidates[:1]
+                break
+            at = up
+        return next((c for c in candidates if os.path.isdir(c)), None)
 
     def _found(self, name: str, places: list[tuple[Origin, str]]) -> Found:
         (origin, path), *hidden = places
@@ -177,9 +179,16 @@ class ProfileFiles:
 
 def shipped() -> str:
     """The folder of shipped profiles: beside the code when installed, at the top of a checkout."""
-    package = Path(__file__).parents[1]
-    inside = package / "launch_profiles"
-    return str(inside if inside.is_dir() else package.parent / "launch_profiles")
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    inside = os.path.join(package, "launch_profiles")
+    return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(package), "launch_profiles")
+
+
+def _profile_names(folder: str) -> list[str]:
+    try:
+        return sorted(n[:-5] for n in os.listdir(folder) if n.endswith(".toml")) if folder else []
+    except OSError:
+        return []
 
 
 def _digest(path: str) -> str:

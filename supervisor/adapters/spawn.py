@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 
 from supervisor.core.identity import ProcessKey
 from supervisor.core.ports import Exit, ProcessTable, Spawned, SpawnFailed, SpawnRequest
-
-_PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 
 
 class SystemSpawner:
@@ -94,15 +91,6 @@ def _why(error: OSError | ValueError, request: SpawnRequest) -> str:
     if isinstance(error, PermissionError):
         return f"{request.argv[0]} may not be executed (or {request.cwd} not entered)"
     return f"{request.argv[0]}: {error.strerror if isinstance(error, OSError) else error}"
-
-
-def become_subreaper() -> bool:
-    """Orphans among our descendants become our children, so they stay findable and are reaped. Linux only."""
-    if sys.platform != "linux":
-        return False
-    import ctypes
-
-    return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 def run(argv: Sequence[str], *, env: Mapping[str, str], timeout: float, stdin: bytes = b"") -> tuple[int, str, str]:

@@ -14,8 +14,9 @@ _CHUNK = 64 * 1024
 class TranscriptFiles:
     """The transcripts of one state root, as the keeper cares for them."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, prompts: str) -> None:
         self._folder = folder
+        self._prompts = prompts
 
     def path(self, entry_id: str) -> str:
         """The transcript of one entry."""
@@ -41,9 +42,10 @@ class TranscriptFiles:
         return cap(path, limit)
 
     def remove(self, entry_id: str) -> None:
-        """Its entry is removed, so is the transcript."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.path(entry_id))
+        """Its entry is removed, so are the transcript and the prompt."""
+        for path in (self.path(entry_id), os.path.join(self._prompts, encode(entry_id))):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
 
     def free_bytes(self) -> int:
         """What the file system still takes."""

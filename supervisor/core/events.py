@@ -28,6 +28,8 @@ class RowLike(Protocol):
     @property
     def pid(self) -> int | None: ...
     @property
+    def restarts(self) -> int: ...
+    @property
     def ready(self) -> bool: ...
     @property
     def end(self) -> str | None: ...
@@ -68,7 +70,7 @@ def _what(old: RowLike | None, new: RowLike, *, first: bool) -> What | None:
         return "seen" if first else "ended" if new.status in ENDED else "started"
     if new.status in ENDED and old.status not in ENDED:
         return "ended"
-    if old.pid is not None and new.pid is not None and old.pid != new.pid:
+    if new.restarts > old.restarts:
         return "restarted"
     if old.status != new.status:
         return "status"

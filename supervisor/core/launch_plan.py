@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from supervisor.core.errors import BadInput
-from supervisor.core.profile import AskMode, Groups, LaunchProfile, Policy, RestartPolicy, Tokens, field_of
+from supervisor.core.profile import AskMode, Groups, LaunchProfile, Policy, Tokens, field_of
 from supervisor.core.rules import Rule
 
 MAX_ARGV_PROMPT = 96 * 1024
@@ -23,6 +23,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _VAR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 Mode = Literal["headless", "interactive"]
+
+
+class RestartPlan(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The restart policy as launched (`profile.RestartPolicy` in the record's own spelling)."""
+
+    policy: Policy = "temporary"
+    intensity: int = 5
+    period_seconds: int = 60
 
 
 class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -53,7 +61,7 @@ class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     stop_grace_ms: int = 10_000
     success_codes: tuple[int, ...] = (0,)
     follow: Literal["leader", "tree"] = "leader"
-    restart: RestartPolicy = RestartPolicy()
+    restart: RestartPlan = RestartPlan()
     asks_mode: AskMode | None = None
     asks_rules: tuple[Rule, ...] = ()
 
@@ -165,11 +173,9 @@ def _fill(groups: Groups, fields: Mapping[str, str | None]) -> Tokens:
     return tuple(out)
 
 
-def _restart(profile: LaunchProfile, request: LaunchRequest) -> RestartPolicy:
-    if request.restart is None:
-        return profile.restart
-    return RestartPolicy(
-        policy=request.restart,
+def _restart(profile: LaunchProfile, request: LaunchRequest) -> RestartPlan:
+    return RestartPlan(
+        policy=request.restart or profile.restart.policy,
         intensity=profile.restart.intensity,
         period_seconds=profile.restart.period_seconds,
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from supervisor.core.entry import Death, HandOff, Want
-from supervisor.core.profile import RestartPolicy
+from supervisor.core.launch_plan import RestartPlan
 from supervisor.core.timing import MS, RESTART_MAX_MS, RESTART_STEP_MS
 
 
@@ -25,7 +25,7 @@ class GiveUp(Struct, frozen=True):
 
 
 def next_start(
-    policy: RestartPolicy,
+    policy: RestartPlan,
     *,
     want: Want,
     end: HandOff,

@@ -55,7 +55,7 @@ SETTINGS: Mapping[str, Setting] = {
             low=1_000,
             high=600_000,
             unit="ms",
-            about="the slow look of keepers and views that makes a lost wake-up harmless",
+            about="how often a keeper looks for its agents' children anyway, so that a lost wake-up is harmless",
         ),
         Setting(
             key="transcripts.max_kib",

@@ -106,7 +106,7 @@ class Tour:
         self._say(f"The keeper itself (pid {keeper}) gets SIGKILL; its agents live on")
         os.kill(keeper, signal.SIGKILL)
         self._check("all agents live on without a keeper", lambda: all(map(_runs, before.values())))
-        self._tree()
+        self._show("tree")  # not `watch`: it would re-attach them at once
         self._say("Reconcile: a new keeper takes them over, by identity")
         self._show("reconcile")
         self._check(

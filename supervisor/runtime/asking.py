@@ -31,6 +31,7 @@ from supervisor.core.asks import (
     begin,
     step,
 )
+from supervisor.core.ids import uuid4_of
 from supervisor.core.serving import Here, Judgement, ServingBeat, Target, judge, parse_beat
 from supervisor.core.timing import TICK_MS
 
@@ -207,6 +208,4 @@ class Asker:
 
 def new_ask_id(random: bytes) -> str:
     """`perm-<uuid4>`, as pi names them, from 16 random bytes."""
-    digits = (int.from_bytes(random, "big") & ~(0xF << 76) & ~(0x3 << 62)) | (0x4 << 76) | (0x2 << 62)
-    text = f"{digits:032x}"
-    return f"perm-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return f"perm-{uuid4_of(random)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from collections.abc import Mapping
 from functools import cached_property
@@ -171,7 +170,7 @@ class Context:
             store=self.store,
             beats=BeatFiles(self.places.heartbeats),
             bells=self.bells,
-            transcripts=TranscriptFiles(self.places.transcripts),
+            transcripts=TranscriptFiles(self.places.transcripts, self.places.prompts),
             session_files=SystemSessionFiles(),
             limits=self.limits,
         )
@@ -179,7 +178,7 @@ class Context:
     @property
     def hostname(self) -> str:
         """For people; never an identity."""
-        return socket.gethostname()[:255]
+        return os.uname().nodename[:255]
 
     @property
     def python(self) -> str:

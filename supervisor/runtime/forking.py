@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from supervisor.adapters.bells import drain
-from supervisor.adapters.spawn import become_subreaper
+from supervisor.adapters.own_process import become_subreaper, give_back_memory, retitle
 from supervisor.core.ports import SpawnRequest
 from supervisor.runtime.answering import Answering
 from supervisor.runtime.compose import Context
@@ -102,6 +102,9 @@ def _be_keeper(context: Context, fill: Fill, writer: int, keep: tuple[int, ...])
     try:
         os.setsid()
         _let_go(context, writer, keep)
+        keeper_id = new_keeper_id()
+        retitle(f"supervisor keeper {keeper_id}")
+        give_back_memory()
         report = _reporter(writer)
 
         def filled(keeper: Keeper, tell: Report) -> None:
@@ -110,7 +113,7 @@ def _be_keeper(context: Context, fill: Fill, writer: int, keep: tuple[int, ...])
                 os.close(fd)
             tell("", "kept")
 
-        run_here(context, filled, foreground=False, report=report)
+        run_here(context, filled, foreground=False, report=report, keeper_id=keeper_id)
         status = 0
     except BaseException as error:  # noqa: BLE001  the last chance to say why
         with contextlib.suppress(OSError):

@@ -232,6 +232,8 @@ class Keeper:
             state = entry.state
             if not isinstance(state, Starting) or not self._predecessors_ready(state.waits_for):
                 return False
+            if self._parent_unborn(entry):
+                return False
             started += 1
             return started <= STARTS_PER_TURN
 
@@ -249,9 +251,18 @@ class Keeper:
         """Whether an agent may start at once because what it waited for has just become ready."""
         return any(
             isinstance(s := a.entry.state, Starting)
-            and s.waits_for
             and s.not_before is None
             and self._predecessors_ready(s.waits_for)
+            and not self._parent_unborn(a.entry)
+            for a in self.agents
+        )
+
+    def _parent_unborn(self, entry: Entry) -> bool:
+        """A child is started after its parent: it must be told whose it is."""
+        if entry.parent is None or entry.parent.process is not None:
+            return False
+        return any(
+            a.entry.session_id == entry.parent.session_id and isinstance(a.entry.state, Starting) and not a.entry.deaths
             for a in self.agents
         )
 

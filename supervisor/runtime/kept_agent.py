@@ -315,5 +315,7 @@ class KeptAgent:
     def _stopped(self, now: Now, survivors: tuple[str, ...]) -> None:
         end = self._exit or Exit()
         hand_off = ended(end, self.entry.plan, stopped=True, now=now.wall_ms, survivors=survivors)
+        if self.entry.want == "down" and self.entry.parent is None:  # whoever wanted it down is told by `stop`
+            hand_off = replace(hand_off, delivered_at=now.wall_ms)
         self.record.change(lambda e: transitions.closed(e, hand_off, now=now.wall_ms))
         self._report(self.entry.key, "ended")

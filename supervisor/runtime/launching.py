@@ -6,7 +6,6 @@ Owns nothing; the records are the store's, the agents their keeper's.
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from supervisor.adapters.atomic_file import write_atomic
+from supervisor.adapters.places import uuid4
 from supervisor.core.agent_env import IdentityRules, base_environment, identity_rules
 from supervisor.core.entry import (
     MAX_SUMMARY,
@@ -91,8 +91,8 @@ class Launcher:
         profile = context.profiles.load(request.profile)
         _check_request(request)
         entry_id = os.urandom(6).hex()
-        session = str(uuid.uuid4())
-        agent_id = request.agent_id or str(uuid.uuid4())
+        session = uuid4()
+        agent_id = request.agent_id or uuid4()
         prompt_file = os.path.join(context.places.prompts, entry_id) if request.prompt is not None else None
         plan = plan_launch(
             profile,

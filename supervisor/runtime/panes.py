@@ -105,6 +105,14 @@ def be_pane(make: Callable[[dict[str, str]], Context], env: dict[str, str], home
         raise
 
 
+def sweep_requests(context: Context) -> None:
+    """Requests whose launcher was killed hold an environment: they do not stay."""
+    with contextlib.suppress(OSError):
+        for item in os.scandir(context.places.requests):
+            if context.clock.wall_ms() - item.stat().st_mtime_ns // MS > 2 * READY_TIMEOUT_MS:
+                os.unlink(item.path)
+
+
 def _paths(context: Context, number: str) -> tuple[str, str]:
     if not number.isalnum():
         raise NotFound("there is no such request for a pane")

@@ -41,8 +41,10 @@ def named(entry: Entry) -> ParentRef:
 
 def by_flags(session: str | None, pid: str | None, entries: Sequence[Entry]) -> Parentage:
     """`--parent-session` and `--parent-pid`: a parent that need not be on record. Malformed: ignored, one warning."""
+    if session is None:
+        return Parentage(None, "--parent-pid alone names no parent (give --parent-session too); launched as a master")
     try:
-        parent_session = session_id(session or "")
+        parent_session = session_id(session)
     except BadInput as error:
         return Parentage(None, f"--parent-session is ignored: {error}; launched as a master")
     recorded = next((e for e in entries if e.session_id == parent_session and is_live(e)), None)

@@ -86,9 +86,9 @@ class _Wait:
     ) -> None:
         self._context = context
         self._drafts = {d.entry.key: d for d in drafts}
-        self._goal = {"ready", "ended"} if until == "ready" else {"spawned", "ready", "ended"}
+        self._goal = {"ready"} if until == "ready" else {"spawned", "ready"}
         self._tell = tell
-        self._last: dict[str, str] = {}
+        self._heard: dict[str, set[str]] = {key: set() for key in self._drafts}
         clock = context.clock
         patience = max(d.entry.plan.ready_timeout_ms for d in drafts) * (2 if len(drafts) > 1 else 1)
         self._deadline = clock.monotonic_ns() + patience * MS
@@ -112,21 +112,21 @@ class _Wait:
     def _hear(self, item: News) -> None:
         if item.what == "refused":
             raise Refused(item.why or "the keeper could not start")
-        if item.key in self._drafts and self._last.get(item.key) != item.what:
-            self._last[item.key] = item.what
+        if item.key in self._drafts and item.what not in self._heard[item.key]:
+            self._heard[item.key].add(item.what)
             self._tell(self._drafts[item.key], item.what)
 
     def _all_there(self) -> bool:
-        return all(self._last.get(k) in self._goal for k in self._drafts)
+        return all(heard & {*self._goal, "ended"} for heard in self._heard.values())
 
     def _result(self, draft: Draft) -> Started:
         entry = self._context.store.read(draft.entry.key) or draft.entry
-        last = self._last.get(draft.entry.key)
-        if last == "ended" or entry.hand_off is not None:
-            return Started(entry, False, "ended")
-        if last in self._goal:
+        heard = self._heard[draft.entry.key]
+        if heard & self._goal:  # it has been up, also when it has ended since
             return Started(entry, True)
-        return Started(entry, False, "timeout" if last == "spawned" else "keeper_lost")
+        if entry.hand_off is not None:
+            return Started(entry, False, "ended")
+        return Started(entry, False, "timeout" if "spawned" in heard else "keeper_lost")
 
 
 def run_foreground(context: Context, choose: Choose, *, announce: Callable[[Entry], None]) -> Entry:

@@ -36,7 +36,11 @@ def load_tree(path: str, *, cwd: str) -> Tree:
         NotFound, BadInput: all that is wrong with it, each with its key.
     """
     full = os.path.abspath(os.path.join(cwd, path))
-    spec = convert(read_toml(full), TreeFile, path=path)
+    table = read_toml(full)
+    agents = table.get("agents")
+    for name, agent in agents.items() if isinstance(agents, dict) else ():
+        convert(agent, AgentSpec, path=f"{path}: agents.{name}")  # names the agent, where the whole file could not
+    spec = convert(table, TreeFile, path=path)
     wrong = list(problems(spec))
     if wrong:
         raise BadInput("\n  ".join([f"{path}:", *wrong]) if len(wrong) > 1 else f"{path}: {wrong[0]}")

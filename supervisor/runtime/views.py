@@ -77,7 +77,7 @@ def rows(parts: Parts, seen: Scan) -> list[Row]:
                 task_summary=entry.task_summary,
                 cwd=entry.plan.cwd,
                 started_at=entry.started_at,
-                age_ms=max(now.wall_ms - entry.started_at, 0),
+                age_ms=max((end.observed_at if end else now.wall_ms) - entry.started_at, 0),
                 beat_age_ms=int(age) if age is not None else None,
                 restarts=len(entry.deaths) if is_live(entry) else max(len(entry.deaths) - 1, 0),
                 ready=isinstance(entry.state, Running) and entry.state.ready_at is not None,
@@ -132,10 +132,11 @@ def _state_sentences(entry: Entry) -> Sequence[str]:
     if entry.want == "down" and is_live(entry):
         out.append("It is wanted down.")
     if entry.hand_off:
-        out.append(f"It {describe(entry.hand_off)}.")
+        out.append(f"It {'was ' if entry.hand_off.outcome == 'signaled' else ''}{describe(entry.hand_off)}.")
     if entry.deaths and is_live(entry):
         last = entry.deaths[-1]
-        out.append(f"{len(entry.deaths)} deaths on its tally, the last by {last.signal or f'code {last.code}'}.")
+        count = "1 death" if len(entry.deaths) == 1 else f"{len(entry.deaths)} deaths"
+        out.append(f"{count} on its tally, the last by {last.signal or f'code {last.code}'}.")
     return out
 
 
@@ -146,7 +147,8 @@ def _advice(entry: Entry, seen: Scan) -> str:
     if isinstance(entry.state, Resumable):
         return "its session can be resumed."
     if entry.hand_off:
-        return f"read `supervisor logs {entry.name}`; launch it again if it is still needed."
+        read = f"read `supervisor logs {entry.name}`; " if entry.output.transcript else ""
+        return f"{read}launch it again if it is still needed."
     if judged.verdict.value == "stale":
         return (
             f"its keeper (pid {entry.keeper.process.key.pid}) is hung, stopped or starved: see whether it is stopped."

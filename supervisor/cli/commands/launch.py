@@ -62,7 +62,7 @@ def command(as_json: bool, dry_run: bool, tmux: bool, detach: bool, wait_for: st
     and transcript once the agent is proven up; if the agent dies first you are told how, with the end of its output.
     """
     context = open_context()
-    choice = _Choice(context, given, interactive=not detach, tmux=tmux)
+    choice = _Choice(context, given, interactive=not detach and wait_for is None, tmux=tmux)
     if dry_run:
         return _dry_run(context, choice, as_json=as_json)
     if tmux:
@@ -153,13 +153,18 @@ class _Choice:
         return out
 
     def _parent(self, activated: Activated) -> ParentRef | None:
+        from supervisor.core.entry import is_live
+        from supervisor.core.errors import Refused
         from supervisor.core.resolve import resolve
         from supervisor.runtime.parentage import by_flags, from_environment, named
 
         entries = activated.seen.entries
         wanted = _text(self._given["parent"])
         if wanted is not None:
-            return named(resolve(wanted, entries))
+            parent = resolve(wanted, entries)
+            if not is_live(parent):
+                raise Refused(f"{parent.name} is {parent.status}, it cannot be a parent", hint="Name a running agent")
+            return named(parent)
         session, pid = _text(self._given["parent_session"]), _text(self._given["parent_pid"])
         if session is not None or pid is not None:
             found = by_flags(session, pid, entries)
@@ -291,7 +296,8 @@ def print_started(entry: Entry, *, as_json: bool) -> None:
         ("pid", pid),
         ("transcript", entry.output.transcript),
     ):
-        click.echo(f"{label:<11}{value}")
+        if value is not None:
+            click.echo(f"{label:<11}{value}")
 
 
 def _failed(context: Context, started: Started, *, as_json: bool) -> int:

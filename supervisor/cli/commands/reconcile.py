@@ -23,8 +23,10 @@ def command(as_json: bool) -> None:
     from supervisor.cli.seeing import tell_corrupt
     from supervisor.core.reconcile import Change
     from supervisor.runtime.activation import activate
+    from supervisor.runtime.panes import sweep_requests
 
     context = open_context()
+    sweep_requests(context)
     done = activate(context)
     tell_corrupt(context)
     lines: list[tuple[str, Entry, str]] = [("attached", a.entry, a.why) for a in done.attached]

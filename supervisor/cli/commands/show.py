@@ -41,5 +41,11 @@ def _lines(value: object, path: str) -> list[str]:
         return [line for key, inner in value.items() for line in _lines(inner, f"{path}.{key}" if path else str(key))]
     if isinstance(value, list | tuple) and value and isinstance(value[0], dict):
         return [line for number, inner in enumerate(value) for line in _lines(inner, f"{path}[{number}]")]
-    text = "-" if value in (None, {}, [], ()) else " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = (
+        "-"
+        if value in (None, {}, [], ())
+        else " ".join(map(str, value))
+        if isinstance(value, list | tuple)
+        else str(value)
+    )
     return [f"{path:<40} {text}"]

@@ -27,12 +27,16 @@ def command(file: str | None, wait_for: str, dry_run: bool, as_json: bool) -> in
     The file is checked whole before the first start. What runs already is left alone, so twenty `up` at once make one
     tree.
     """
+    from supervisor.runtime.launching import Launcher
+    from supervisor.runtime.scan import scan
     from supervisor.runtime.starting import start_detached
     from supervisor.runtime.trees import DEFAULT_FILE, load_tree, requests, running
 
     context = open_context()
     tree = load_tree(file or DEFAULT_FILE, cwd=context.cwd)
     if dry_run:
+        seen = scan(context.parts)
+        Launcher(context).drafts(requests(context, tree, seen.entries), seen.entries)
         return _dry_run(tree, as_json=as_json)
 
     def choose(activated: Activated) -> list[AgentRequest]:

@@ -31,7 +31,7 @@ def command(agent_id: str | None, show_all: bool, events: bool, as_json: bool) -
     activate(context)
     looks = _looks(context, agent_id)
     if as_json or events or not sys.stdout.isatty():
-        _lines(context, looks, as_json=as_json)
+        _lines(context, looks, ended=show_all, as_json=as_json)
     else:
         _live(context, looks, ended=show_all)
 
@@ -59,8 +59,8 @@ def _looks(context: Context, agent_id: str | None) -> Iterator[Scan]:
         folder.close()
 
 
-def _lines(context: Context, looks: Iterator[Scan], *, as_json: bool) -> None:
-    from supervisor.core.events import changes
+def _lines(context: Context, looks: Iterator[Scan], *, ended: bool, as_json: bool) -> None:
+    from supervisor.core.events import ENDED, changes
     from supervisor.core.text import one_line
     from supervisor.runtime.views import Row, rows
 
@@ -68,6 +68,8 @@ def _lines(context: Context, looks: Iterator[Scan], *, as_json: bool) -> None:
     for seen in looks:
         now = rows(context.parts, seen)
         for event in changes(before, now, now=context.clock.wall_ms()):
+            if event.what == "seen" and event.status in ENDED and not ended:
+                continue
             if as_json:
                 print_json_line(event)
             else:

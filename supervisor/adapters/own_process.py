@@ -1,0 +1,48 @@
+"""What a process does to itself: its title, its memory, its role as reaper. Linux; elsewhere each does nothing."""
+
+from __future__ import annotations
+
+import sys
+
+from supervisor.adapters.proc_stat import read_stat
+
+_PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+_ARG_START, _ARG_END = 45, 46  # fields 48 and 49 of /proc/<pid>/stat, counted from field 3
+
+
+def become_subreaper() -> bool:
+    """Orphans among our descendants become our children, so they stay findable and are reaped."""
+    if sys.platform != "linux":
+        return False
+    import ctypes
+
+    return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+
+
+def give_back_memory() -> None:
+    """What the launcher needed and a keeper does not is returned to the system (glibc)."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def retitle(title: str) -> bool:
+    """Overwrite our command line as others see it: a keeper must not carry its launcher's prompt all its life."""
+    if sys.platform != "linux":
+        return False
+    import ctypes
+    import os
+
+    fields = read_stat(os.getpid())
+    if fields is None or len(fields) <= _ARG_END:
+        return False
+    start, end = int(fields[_ARG_START]), int(fields[_ARG_END])
+    room = end - start
+    if start == 0 or room <= 1:
+        return False
+    ctypes.memmove(start, title.encode()[: room - 1].ljust(room, b"\0"), room)
+    return True

@@ -1,0 +1,60 @@
+"""Transcripts and session files in memory, as a keeper sees them. Owns their content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class MemoryTranscripts:
+    """Transcripts by path: a test writes to `content`, or removes from it."""
+
+    def __init__(self) -> None:
+        self.content: dict[str, bytes] = {}
+        self.free = 1 << 40
+
+    def path(self, entry_id: str) -> str:
+        """The transcript of one entry."""
+        return f"/transcripts/{entry_id}.log"
+
+    def create(self, path: str) -> None:
+        """An empty transcript; an existing one is kept."""
+        self.content.setdefault(path, b"")
+
+    def size(self, path: str) -> int | None:
+        """Bytes, None when removed."""
+        return len(self.content[path]) if path in self.content else None
+
+    def head(self, path: str) -> bytes:
+        """The first bytes; empty when there is none."""
+        return self.content.get(path, b"")
+
+    def cap(self, path: str, limit: int) -> bool:
+        """Keep the newer half of one over `limit` bytes."""
+        if len(self.content[path]) <= limit:
+            return False
+        self.content[path] = self.content[path][-(limit // 2) :]
+        return True
+
+    def free_bytes(self) -> int:
+        """What the disk still takes."""
+        return self.free
+
+    def remove(self, entry_id: str) -> None:
+        """Its entry is removed, so is the transcript."""
+        self.content.pop(self.path(entry_id), None)
+
+
+class FakeSessionFiles:
+    """Session files by pattern: those in `there` exist, last written when `modified` says (epoch ms)."""
+
+    def __init__(self) -> None:
+        self.there: dict[str, str] = {}
+        self.modified: dict[str, int] = {}
+
+    def find(self, patterns: tuple[str, ...], env: Mapping[str, str]) -> str | None:
+        """The first pattern that leads to a file."""
+        return next((self.there[p] for p in patterns if p in self.there), None)
+
+    def modified_ms(self, path: str) -> int:
+        """When it was last written; 0 when it is gone."""
+        return self.modified.get(path, 0)

@@ -1,0 +1,159 @@
+"""The table of legal moves, pair by pair, and the functions that make them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from supervisor.core import transitions
+from supervisor.core.entry import (
+    MAX_DEATHS,
+    AgentIdentity,
+    Closed,
+    Death,
+    Entry,
+    KeeperRef,
+    Resumable,
+    ResumeContext,
+    Running,
+    Starting,
+    Status,
+    WindingDown,
+)
+from supervisor.core.errors import EXIT_INTERNAL, IllegalMove
+from supervisor.testing import STATUSES, make_entry, make_hand_off, make_ref
+
+NOW = 1_750_000_100_000
+DEATH = Death(at=NOW, boot_id="boot-1", monotonic_ns=5, code=3)
+
+ALLOWED = {
+    "starting": {"starting", "running", "winding_down", "closed"},
+    "running": {"starting", "running", "winding_down", "resumable", "closed"},
+    "winding_down": {"running", "winding_down", "resumable", "closed"},
+    "resumable": {"starting", "adopted", "closed"},
+    "adopted": {"running", "winding_down", "resumable", "closed"},
+    "closed": {"closed"},
+}
+MOVES: dict[str, Callable[[Entry], Entry]] = {
+    "starting": lambda e: transitions.restarting(e, nonce="n2", death=DEATH, attempt=1, not_before=None, now=NOW),
+    "running": lambda e: transitions.spawned(e, make_ref(), now=NOW),
+    "winding_down": lambda e: transitions.winding_down(e, "user_cleanup", now=NOW),
+    "resumable": lambda e: transitions.resumable(e, make_hand_off(), now=NOW),
+    "closed": lambda e: transitions.closed(e, make_hand_off(), now=NOW),
+}
+PAIRS = [(source, target) for source in STATUSES for target in STATUSES]
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_the_table_allows_exactly_the_moves_of_the_design(source: Status, target: Status) -> None:
+    assert (target in ALLOWED[source]) is transitions.may_move(source, target)
+
+
+@pytest.mark.parametrize(("source", "target"), [p for p in PAIRS if p[1] in MOVES and p[1] in ALLOWED[p[0]]])
+def test_a_legal_move_leads_to_its_state(source: Status, target: Status) -> None:
+    assert target == MOVES[target](make_entry(status=source)).status
+
+
+@pytest.mark.parametrize(("source", "target"), [p for p in PAIRS if p[1] in MOVES and p[1] not in ALLOWED[p[0]]])
+def test_an_illegal_move_is_a_bug_of_the_caller(source: Status, target: Status) -> None:
+    with pytest.raises(IllegalMove) as raised:
+        MOVES[target](make_entry(status=source))
+    assert (
+        raised.value.exit_code,
+        raised.value.code,
+        raised.value.fields["entry"],
+    ) == (EXIT_INTERNAL, "illegal_move", "entry-lead")
+
+
+def test_a_spawn_keeps_the_nonce_of_its_intent() -> None:
+    intent = make_entry(status="starting")
+    running = transitions.spawned(intent, make_ref(17), now=NOW)
+    assert (intent.generation.nonce, make_ref(17), NOW) == (
+        running.generation.nonce,
+        running.generation.process,
+        running.heartbeat_at,
+    )
+
+
+def test_a_spawned_agent_is_not_ready_yet() -> None:
+    assert Running(since=NOW) == transitions.spawned(make_entry(status="starting"), make_ref(), now=NOW).state
+
+
+def test_an_agent_becomes_ready_once() -> None:
+    ready = transitions.ready(make_entry(state=Running(since=1)), now=7)
+    assert (Running(since=1, ready_at=7), ready) == (ready.state, transitions.ready(ready, now=9))
+
+
+@pytest.mark.parametrize("status", [s for s in STATUSES if s != "running"])
+def test_only_a_running_agent_becomes_ready(status: Status) -> None:
+    entry = make_entry(status=status)
+    assert entry == transitions.ready(entry, now=NOW)
+
+
+def test_a_restart_is_a_new_generation_without_a_process() -> None:
+    again = transitions.restarting(make_entry(), nonce="n2", death=DEATH, attempt=2, not_before=9, now=NOW)
+    assert (Starting(since=NOW, attempt=2, not_before=9), "n2", None, (DEATH,)) == (
+        again.state,
+        again.generation.nonce,
+        again.generation.process,
+        again.deaths,
+    )
+
+
+def test_the_tally_of_deaths_is_bounded_and_keeps_the_latest() -> None:
+    old = tuple(Death(at=n, boot_id="boot-1", monotonic_ns=n) for n in range(MAX_DEATHS))
+    after = transitions.closed(make_entry(deaths=old), make_hand_off(), death=DEATH, now=NOW)
+    assert (MAX_DEATHS, old[1], DEATH) == (len(after.deaths), after.deaths[0], after.deaths[-1])
+
+
+def test_closing_without_a_death_leaves_the_tally_alone() -> None:
+    assert transitions.closed(make_entry(deaths=(DEATH,)), make_hand_off(), now=NOW).deaths == (DEATH,)
+
+
+def test_winding_down_says_why() -> None:
+    after = transitions.winding_down(make_entry(), "parent_lost", detail="pid 3 is gone", now=NOW)
+    assert WindingDown(since=NOW, reason="parent_lost", detail="pid 3 is gone") == after.state
+
+
+def test_a_resumable_entry_holds_one_clone_of_its_identity() -> None:
+    agent = AgentIdentity(agent_id="a", resume_context=ResumeContext(profile="demo", cwd="/work"))
+    entry = make_entry(agent=agent, task_ref="T-1", task_summary="tests")
+    end = make_hand_off(outcome="unknown", code=None, success=None)
+    assert Resumable(since=NOW, agent=agent, task_ref="T-1", task_summary="tests", hand_off=end) == (
+        transitions.resumable(entry, end, now=NOW).state
+    )
+
+
+def test_an_end_is_delivered_once() -> None:
+    told = transitions.delivered(make_entry(status="closed"), now=7)
+    assert isinstance(told.state, Closed)
+    assert (7, told) == (told.state.hand_off.delivered_at, transitions.delivered(told, now=9))
+
+
+@pytest.mark.parametrize("status", [s for s in STATUSES if s != "closed"])
+def test_only_a_closed_entry_has_an_end_to_deliver(status: Status) -> None:
+    entry = make_entry(status=status)
+    assert entry == transitions.delivered(entry, now=NOW)
+
+
+@pytest.mark.parametrize("status", ["starting", "running", "winding_down", "adopted"])
+def test_a_new_keeper_takes_over_a_live_entry_in_its_state(status: Status) -> None:
+    entry = make_entry(status=status)
+    keeper = KeeperRef("keeper-2", make_ref(400))
+    kept = transitions.kept_by(entry, keeper, now=NOW)
+    assert (keeper, NOW, entry.state, entry.generation) == (kept.keeper, kept.heartbeat_at, kept.state, kept.generation)
+
+
+@pytest.mark.parametrize("status", ["resumable", "closed"])
+def test_an_ended_entry_gets_no_keeper(status: Status) -> None:
+    with pytest.raises(IllegalMove):
+        transitions.kept_by(make_entry(status=status), KeeperRef("keeper-2", make_ref(400)), now=NOW)
+
+
+def test_a_wish_to_stop_keeps_the_state() -> None:
+    entry = make_entry()
+    down = transitions.wanted_down(entry, grace_ms=250)
+    assert ("down", 250, entry.state) == (down.want, down.stop_grace_ms, down.state)
+
+
+def test_no_move_touches_the_revision() -> None:
+    assert {1} == {MOVES[t](make_entry(status=s)).revision for s, t in PAIRS if t in MOVES and t in ALLOWED[s]}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from supervisor.adapters.atomic_file import locked, read_bounded, write_atomic
+from supervisor.adapters.atomic_file import locked, make_private, read_bounded, write_atomic
 from supervisor.core.ids import encode
 from supervisor.core.rules import Approval
 
@@ -43,7 +43,7 @@ class ApprovalFiles:
         Raises:
             OSError: it could not be written.
         """
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        make_private(self._folder)
         with locked(self._lock):
             known = [a for a in self.of(approval.granted_by) if not _same(a, approval)]
             data = msgspec.json.encode([*known, approval][-MAX_APPROVALS:])

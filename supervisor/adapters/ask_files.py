@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from supervisor.adapters.atomic_file import read_bounded, temp_name, write_atomic, writer_of_temp
+from supervisor.adapters.atomic_file import make_private, read_bounded, temp_name, write_atomic, writer_of_temp
 from supervisor.core.ask_wire import MAX_BYTES
 from supervisor.core.ids import encode
 
@@ -130,7 +130,7 @@ class AskFiles:
             os.close(self._fds.pop(session))
             fd = None
         if fd is None:
-            os.makedirs(self._serving, mode=0o700, exist_ok=True)
+            make_private(self._serving)
             flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             fd = self._fds[session] = os.open(self.serving_path(session), flags, 0o600)
             os.ftruncate(fd, len(data))
@@ -188,7 +188,7 @@ class AskFiles:
     def _with_folders(self, session: str, kinds: Sequence[str], write: Callable[[], T]) -> T:
         for attempt in range(_TRIES):
             for kind in kinds:
-                os.makedirs(os.path.join(self._folder(session), kind), mode=0o700, exist_ok=True)
+                make_private(os.path.join(self._folder(session), kind))
             try:
                 return write()
             except FileNotFoundError:

@@ -13,7 +13,7 @@ from supervisor.adapters.clock import SystemClock, pause
 from supervisor.core.timing import LOCK_WAIT_MS, MS
 
 MAX_RECORD_BYTES = 1024 * 1024
-_counter = itertools.count()
+_counter = itertools.count(int.from_bytes(os.urandom(4), "big"))  # a killed writer of our pid may have left its own
 
 
 class Busy(OSError):
@@ -27,7 +27,7 @@ def read_bounded(path: str, limit: int = MAX_RECORD_BYTES) -> bytes | None:
         OSError: unreadable, or larger than `limit` (EFBIG).
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
     try:
@@ -66,6 +66,22 @@ def write_atomic(path: str, data: bytes, *, durable: bool = False) -> None:
         raise
     if durable:
         sync_folder(folder)
+
+
+def make_private(path: str) -> None:
+    """A folder with what is missing above it, all 0700 (`os.makedirs` gives its mode to the last one only).
+
+    Raises:
+        OSError: it cannot be made, or something else is there.
+    """
+    try:
+        os.mkdir(path, 0o700)
+    except FileNotFoundError:
+        make_private(os.path.dirname(path))
+        make_private(path)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
 
 
 def temp_name(folder: str, name: str) -> str:

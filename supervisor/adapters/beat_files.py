@@ -37,7 +37,7 @@ class BeatFiles:
             OSError: the folder is gone or full.
         """
         fd = self._fds.get(beat.keeper_id)
-        if fd is not None and os.fstat(fd).st_nlink == 0:
+        if fd is not None and not is_same_file(fd, self.path(beat.keeper_id)):
             os.close(self._fds.pop(beat.keeper_id))
             fd = None
         if fd is None:
@@ -72,6 +72,16 @@ class BeatFiles:
             return set()
         beats = (self._read(os.path.join(self._folder, n)) for n in names)
         return {b.pid for b in beats if b is not None}
+
+
+def is_same_file(fd: int, path: str) -> bool:
+    """Whether a path still leads to what was opened: not removed, nor the folders above it moved away."""
+    try:
+        there = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return False
+    here = os.fstat(fd)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 
 
 def _encode(beat: Beat) -> bytes:

@@ -45,6 +45,26 @@ class BellFiles:
             os.mkfifo(path, 0o600)
         return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
 
+    def mark_stop(self, entry_id: str) -> None:
+        """Wish an agent down by an empty file: it needs a directory entry, not a block.
+
+        Raises:
+            OSError: not even that.
+        """
+        os.close(os.open(self._stop_path(entry_id), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+
+    def stop_marked(self, entry_id: str) -> bool:
+        """Whether somebody wishes it down this way."""
+        return os.path.lexists(self._stop_path(entry_id))
+
+    def unmark_stop(self, entry_id: str) -> None:
+        """It is down."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._stop_path(entry_id))
+
+    def _stop_path(self, entry_id: str) -> str:
+        return os.path.join(self._folder, f"{encode(entry_id)}.stop")
+
     def remove(self, keeper_id: str) -> None:
         """Nobody listens any more."""
         with contextlib.suppress(FileNotFoundError):

@@ -5,6 +5,7 @@ Owns one watchdog observer. A hint, never the truth: callers look again at their
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import Any
 
@@ -36,6 +37,8 @@ class FolderChanges:
 def _observe(folder: str, event: threading.Event) -> Any:
     from watchdog.events import FileSystemEvent, FileSystemEventHandler
     from watchdog.observers import Observer
+
+    logging.getLogger("watchdog").setLevel(logging.CRITICAL)  # its stop races itself and says so on stderr
 
     class Handler(FileSystemEventHandler):
         def on_any_event(self, happened: FileSystemEvent) -> None:

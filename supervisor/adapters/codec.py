@@ -50,9 +50,19 @@ def _keep_unknown(old: Any, new: dict[str, Any]) -> dict[str, Any]:
     for key, value in old.items():
         if key not in new:
             new[key] = value
+        elif isinstance(new[key], list | tuple) and isinstance(value, list):
+            new[key] = [_keep_of(value, item) for item in new[key]]
         elif isinstance(new[key], dict) and key not in ("envSet", "envLink"):
             new[key] = _keep_unknown(value, new[key])
     return new
+
+
+def _keep_of(old: list[Any], item: Any) -> Any:
+    """An item of a list keeps the unknown fields of the old item that says the same otherwise."""
+    if not isinstance(item, dict):
+        return item
+    same = (o for o in old if isinstance(o, dict) and all(o.get(k) == v for k, v in item.items()))
+    return _keep_unknown(next(same, None), item)
 
 
 def _schema_of(data: bytes) -> int:

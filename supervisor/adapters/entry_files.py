@@ -57,7 +57,7 @@ class EntryFiles:
         """Register; refused when a record of this role and session exists."""
         with self._lock(entry.key):
             current = self._load(self.path(entry.key))
-            if current is not None:
+            if current is not None or os.path.lexists(self.path(entry.key)):  # also one that only later versions read
                 return Conflict(current)
             self._write(entry.key, encode_entry(entry))
         return None
@@ -132,10 +132,15 @@ class EntryFiles:
             return decode_entry(data)
         except Unreadable as error:
             if not error.newer:
-                with contextlib.suppress(FileNotFoundError):
-                    os.rename(path, f"{path}.corrupt")
+                self._set_aside(path, data)
             self.corrupt.append((path, error.reason))
             return None
+
+    def _set_aside(self, path: str, data: bytes) -> None:
+        """Unless it was replaced by a good record meanwhile."""
+        with contextlib.suppress(OSError):
+            if self._bytes(path) == data:
+                os.rename(path, f"{path}.corrupt")
 
 
 def _unchanged(current: Entry, expected: Entry) -> bool:

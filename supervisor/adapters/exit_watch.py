@@ -35,9 +35,11 @@ class SystemExitWatch:
         """A descriptor that becomes readable when the process has ended; None: poll it."""
         if self._poll_only:
             return None
+        if key in self._fds:
+            return self._fds[key]
         try:
             fd = os.pidfd_open(key.pid) if sys.platform == "linux" else _kqueue(key.pid)
-        except (OSError, AttributeError):
+        except (OSError, AttributeError, OverflowError):
             return None
         seen = self._processes.probe(key.pid)
         if not isinstance(seen, ProcessKey) or not same_process(key, seen):

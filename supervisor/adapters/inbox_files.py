@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Sequence
 
-from supervisor.adapters.atomic_file import read_bounded, write_atomic
+from supervisor.adapters.atomic_file import make_private, read_bounded, write_atomic
 from supervisor.core.serving import ServingBeat, encode_beat, parse_beat
 
 ALL_SESSIONS = "*"
@@ -24,7 +24,7 @@ class InboxFiles:
         Raises:
             OSError: it could not be written.
         """
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        make_private(self._folder)
         write_atomic(os.path.join(self._folder, f"{inbox_id}.json"), encode_beat(beat))
 
     def leave(self, inbox_id: str) -> None:

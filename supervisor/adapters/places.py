@@ -14,11 +14,12 @@ import sys
 from collections.abc import Mapping
 from typing import Literal
 
+from supervisor.adapters.atomic_file import make_private, temp_name
 from supervisor.core.errors import BadState
 from supervisor.core.ids import is_uuid, uuid4_of
 
 APP = "supervisor-agents"
-_FOLDERS = ("process-matrix", "locks", "transcripts", "prompts", "requests", "logs")
+_FOLDERS = ("process-matrix", "locks", "transcripts", "prompts", "requests", "logs", "hooks", "forwarding")
 
 
 class Places:
@@ -35,6 +36,7 @@ class Places:
         self.run = os.path.join(home, "run")
         self.heartbeats = os.path.join(self.run, "heartbeats")
         self.bells = os.path.join(self.run, "bells")
+        self.hooks = os.path.join(home, "hooks")
         self.forwarding = os.path.join(home, "forwarding")
         self.approvals = os.path.join(home, "approvals")
         self.inboxes = os.path.join(self.run, "inboxes")
@@ -58,10 +60,9 @@ class Places:
         try:
             if exists and not os.access(self.home, os.W_OK):  # a tool sandbox mounts it read-only, for root too
                 raise OSError(errno.EROFS, os.strerror(errno.EROFS), self.home)
-            os.makedirs(os.path.dirname(self.home), mode=0o700, exist_ok=True)
-            _folder(self.home)
+            make_private(self.home)
             for name in _FOLDERS:
-                _folder(os.path.join(self.home, name))
+                make_private(os.path.join(self.home, name))
             self.prepare_run()
         except OSError as error:
             raise BadState(
@@ -83,8 +84,8 @@ class Places:
         seen = os.stat(self.run)
         if seen.st_uid != os.geteuid() or seen.st_mode & 0o022:
             raise BadState(f"{self.run} leads to a folder that is not yours alone", hint=f"Remove {self.run}")
-        _folder(self.heartbeats)
-        _folder(self.bells)
+        make_private(self.heartbeats)
+        make_private(self.bells)
 
     def _make_run(self) -> None:
         base = self._runtime_dir
@@ -97,7 +98,7 @@ class Places:
             return None  # another process was first
         except OSError:
             pass
-        return _folder(self.run)
+        return make_private(self.run)
 
     def host_id(self) -> str:
         """This host's random id, written on first use: a host name can change or be shared."""
@@ -113,11 +114,11 @@ class Places:
         raise BadState(f"{self._host_id} holds no id", hint="Remove it; it is written anew")
 
     def _write_host_id(self) -> None:
-        temp = f"{self._host_id}.{os.getpid()}.tmp"
-        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(fd, "w") as file:
-            file.write(f"{uuid4()}\n")
+        temp = temp_name(self.home, "host-id")
+        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
+            with os.fdopen(fd, "w") as file:
+                file.write(f"{uuid4()}\n")
             os.link(temp, self._host_id)
         except FileExistsError:
             pass
@@ -202,16 +203,8 @@ def _own_folder(path: str) -> bool:
     return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and not seen.st_mode & 0o022
 
 
-def _folder(path: str) -> None:
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        if not os.path.isdir(path):
-            raise
-
-
 def _replace_link_by_folder(path: str) -> None:
     spare = f"{path}.{os.urandom(4).hex()}"
     os.rename(path, spare)
     os.unlink(spare)
-    _folder(path)
+    make_private(path)

@@ -31,7 +31,7 @@ class ProcFs:
         """One pid: its key, `Gone` (also for a zombie), or `Unreadable`."""
         try:
             fd = os.pidfd_open(pid)  # first: what is read below cannot be of a later process of the same pid
-        except (ProcessLookupError, ValueError):
+        except (ProcessLookupError, ValueError, OverflowError):
             return Gone()
         except (OSError, AttributeError):
             return self._probe_by_stat(pid, None)
@@ -71,7 +71,7 @@ class ProcFs:
         """The key of a process that is not reaped yet (it may be a zombie), None when there is none."""
         try:
             fd = os.pidfd_open(pid)
-        except (OSError, AttributeError, ValueError):
+        except (OSError, AttributeError, ValueError, OverflowError):
             fd = None
         try:
             row = _parse(pid, _read(f"/proc/{pid}/stat"))

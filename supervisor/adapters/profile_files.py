@@ -12,7 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from supervisor.adapters.atomic_file import read_bounded, write_atomic
-from supervisor.adapters.toml_files import convert, read_toml
+from supervisor.adapters.toml_files import convert, parse_toml, read_toml
 from supervisor.core.errors import BadInput, NotFound, Refused
 from supervisor.core.profile import PROFILE_SCHEMA, LaunchProfile, problems
 
@@ -73,21 +73,22 @@ class ProfileFiles:
         if name in self._loaded:
             return self._loaded[name]
         found = self.find(name)
-        if not found.trusted:
+        data = _bytes(found.path)  # what is judged is what is used, whatever happens to the file meanwhile
+        if found.origin == "project" and not self._is_trusted(found.path, data):
             raise Refused(
                 f"profile {name} comes from the project ({found.path}) and is not trusted",
                 hint=f"Read it, then run: supervisor profiles trust {name}",
             )
-        self._loaded[name] = self.read(found)
+        self._loaded[name] = self.read(found, data)
         return self._loaded[name]
 
-    def read(self, found: Found) -> LaunchProfile:
-        """Parse and check one file, with its `extends` (one level).
+    def read(self, found: Found, data: bytes | None = None) -> LaunchProfile:
+        """Parse and check one file (or its bytes), with its `extends` (one level).
 
         Raises:
             BadInput: names the file and the key.
         """
-        table = read_toml(found.path)
+        table = parse_toml(_bytes(found.path) if data is None else data, found.path)
         base = table.pop("extends", None)
         if base is not None:
             table = _merge(self._base(base, found), table)
@@ -119,11 +120,12 @@ class ProfileFiles:
         found = self.find(name)
         if found.origin != "project":
             raise Refused(f"profile {name} is {found.origin} ({found.path}), it needs no trust")
-        self.read(found)
+        data = _bytes(found.path)
+        self.read(found, data)
         import tomli_w
 
         hashes = self._trusted()
-        hashes[os.path.realpath(found.path)] = _digest(found.path)
+        hashes[os.path.realpath(found.path)] = _digest(data)
         write_atomic(self._trust, tomli_w.dumps({"sha256": hashes}).encode(), durable=True)
         return self.find(name)
 
@@ -166,8 +168,11 @@ class ProfileFiles:
 
     def _found(self, name: str, places: list[tuple[Origin, str]]) -> Found:
         (origin, path), *hidden = places
-        trusted = origin != "project" or self._trusted().get(os.path.realpath(path)) == _digest(path)
+        trusted = origin != "project" or self._is_trusted(path, _bytes(path))
         return Found(name=name, origin=origin, path=path, trusted=trusted, overrides=tuple(p for _, p in hidden))
+
+    def _is_trusted(self, path: str, data: bytes) -> bool:
+        return self._trusted().get(os.path.realpath(path)) == _digest(data)
 
     def _trusted(self) -> dict[str, str]:
         try:
@@ -191,13 +196,18 @@ def _profile_names(folder: str) -> list[str]:
         return []
 
 
-def _digest(path: str) -> str:
+def _bytes(path: str) -> bytes:
+    """The file; empty when it cannot be read (an empty profile is then refused as what it is)."""
+    try:
+        return read_bounded(path) or b""
+    except OSError:
+        return b""
+
+
+def _digest(data: bytes) -> str:
     import hashlib  # only project profiles need it
 
-    try:
-        return hashlib.sha256(read_bounded(path) or b"").hexdigest()
-    except OSError:
-        return ""
+    return hashlib.sha256(data).hexdigest()
 
 
 def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

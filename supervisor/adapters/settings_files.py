@@ -35,16 +35,18 @@ class SettingsFiles:
         """
         import tomli_w
 
+        flat = {**self._flat(self._root), key: raw}
         check(key, raw)
+        values = resolve([(p, flat if p == self._root else self._flat(p)) for p in self._paths])
         nested: dict[str, Any] = {}
-        for name, value in {**self._flat(self._root), key: raw}.items():
+        for name, value in flat.items():
             section, _, leaf = name.partition(".")
             if leaf:
                 nested.setdefault(section, {})[leaf] = value
             else:
                 nested[section] = value
         write_atomic(self._root, tomli_w.dumps(nested).encode(), durable=True)
-        return self.values()[key]
+        return values[key]
 
     def stamp(self) -> tuple[int, ...]:
         """Changes when one of the files does."""

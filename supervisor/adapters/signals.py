@@ -9,8 +9,6 @@ import sys
 from supervisor.core.identity import ProcessKey, same_process
 from supervisor.core.ports import ProcessTable
 
-_MUST_DIFFER_FROM = frozenset({0, 1})
-
 
 class SystemSignals:
     """`Signals` over the kernel."""
@@ -23,19 +21,19 @@ class SystemSignals:
 
         The pidfd is opened first and compared afterwards, so a pid reused in between is seen and spared.
         """
-        if key.pid in _MUST_DIFFER_FROM or key.pid == os.getpid():
+        if key.pid <= 1 or key.pid == os.getpid():
             return False
         if sys.platform != "linux":
             return self._send_by_pid(key, signal)
         try:
             fd = os.pidfd_open(key.pid)
-        except (ProcessLookupError, ValueError):
+        except (OSError, ValueError, OverflowError):
             return False
         try:
             if not self._is_still(key):
                 return False
             signals.pidfd_send_signal(fd, signal)
-        except ProcessLookupError:
+        except (ProcessLookupError, PermissionError):  # another user's: a survivor to be named
             return False
         finally:
             os.close(fd)
@@ -46,7 +44,7 @@ class SystemSignals:
             return False
         try:
             os.kill(key.pid, signal)
-        except ProcessLookupError:
+        except (ProcessLookupError, PermissionError):
             return False
         return True
 

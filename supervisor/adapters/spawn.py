@@ -6,6 +6,7 @@ Owns the Popen objects of this process's children; decides nothing about them.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 
@@ -84,13 +85,16 @@ def _device(path: str) -> bool:
 
 
 def _why(error: OSError | ValueError, request: SpawnRequest) -> str:
+    if not isinstance(error, OSError):
+        return f"{request.argv[0]}: {error}"
     if isinstance(error, FileNotFoundError) and not os.path.isdir(request.cwd):
         return f"its folder {request.cwd} does not exist"
-    if isinstance(error, FileNotFoundError):
-        return f"{request.argv[0]} was not found"
-    if isinstance(error, PermissionError):
-        return f"{request.argv[0]} may not be executed (or {request.cwd} not entered)"
-    return f"{request.argv[0]}: {error.strerror if isinstance(error, OSError) else error}"
+    about = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else request.argv[0]
+    if about == request.argv[0] and isinstance(error, FileNotFoundError):
+        return f"{about} was not found"
+    if about == request.argv[0] and isinstance(error, PermissionError):
+        return f"{about} may not be executed (or {request.cwd} not entered)"
+    return f"{about}: {error.strerror}"
 
 
 def run(argv: Sequence[str], *, env: Mapping[str, str], timeout: float, stdin: bytes = b"") -> tuple[int, str, str]:
@@ -99,9 +103,13 @@ def run(argv: Sequence[str], *, env: Mapping[str, str], timeout: float, stdin: b
     Raises:
         OSError: it cannot be started (or did not end in time: TimeoutError).
     """
+    pipe = subprocess.PIPE
+    child = subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
     try:
-        done = subprocess.run(argv, env=env, input=stdin, capture_output=True, timeout=timeout, check=False)
+        output = child.communicate(stdin, timeout)
     except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)  # our own child, not reaped: the group is certainly still its
+        child.communicate()
         raise TimeoutError(f"{argv[0]} did not end within {timeout:g} s") from None
-    out, err = (b[:65536].decode(errors="replace") for b in (done.stdout, done.stderr))
-    return done.returncode, out, err
+    out, err = (b[:65536].decode(errors="replace") for b in output)
+    return child.returncode, out, err

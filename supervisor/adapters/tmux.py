@@ -77,13 +77,22 @@ def new_window(argv: Sequence[str], *, name: str, cwd: str, env: Mapping[str, st
     return Pane(*parts)
 
 
+def pane_pid(pane: str, socket: str | None, *, env: Mapping[str, str]) -> int | None:
+    """The process that a pane was opened for; None when it has ended, or pane, server or tmux are gone.
+
+    A restarted server begins at %0 again: whether the pane is still the same one shows in this pid.
+    """
+    try:
+        code, out, _ = _query(socket, ["list-panes", "-a", "-F", "#{pane_id}:#{pane_dead}:#{pane_pid}"], env)
+    except Refused:
+        return None
+    rows = [line.split(":") for line in out.splitlines()] if code == 0 else []
+    return next((int(pid) for pane_id, dead, pid in rows if (pane_id, dead) == (pane, "0")), None)
+
+
 def pane_alive(pane: str, socket: str | None, *, env: Mapping[str, str]) -> bool:
     """Whether the pane exists and its command runs. False too when server or tmux are gone."""
-    try:
-        code, out, _ = _query(socket, ["list-panes", "-a", "-F", "#{pane_id}:#{pane_dead}"], env)
-    except Refused:
-        return False
-    return code == 0 and f"{pane}:0" in out.split()
+    return pane_pid(pane, socket, env=env) is not None
 
 
 def server_alive(socket: str | None, *, env: Mapping[str, str]) -> bool:

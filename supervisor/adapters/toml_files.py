@@ -26,6 +26,15 @@ def read_toml(path: str) -> dict[str, Any]:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
     if data is None:
         raise NotFound(f"{path}: there is no such file")
+    return parse_toml(data, path)
+
+
+def parse_toml(data: bytes, path: str) -> dict[str, Any]:
+    """The table in `data`, which was read from `path`.
+
+    Raises:
+        BadInput: no TOML (with line and column), or no UTF-8.
+    """
     try:
         return tomllib.loads(data.decode())
     except UnicodeDecodeError as error:

@@ -9,6 +9,7 @@ from supervisor.core.ids import encode
 
 MARK = b"\n[supervisor: the older part of this transcript was dropped at its cap]\n"
 _CHUNK = 64 * 1024
+_KEEP = 16 * 1024 * 1024  # what is kept goes through memory
 
 
 class TranscriptFiles:
@@ -54,7 +55,7 @@ class TranscriptFiles:
 
 
 def cap(path: str, limit: int) -> bool:
-    """Keep the newer half of a file over `limit` bytes, in place (its writers append to the same inode).
+    """Keep the newer half (at most 16 MiB) of a file over `limit` bytes, in place: writers append to the same inode.
 
     What is written between copy and truncation is lost; the mark says so. False when there was nothing to do.
     """
@@ -63,7 +64,7 @@ def cap(path: str, limit: int) -> bool:
         size = os.fstat(fd).st_size
         if size <= limit:
             return False
-        keep = limit // 2
+        keep = min(limit // 2, _KEEP)
         tail = os.pread(fd, keep, size - keep)
         cut = tail.find(b"\n")
         os.ftruncate(fd, 0)
@@ -77,7 +78,9 @@ def append(path: str, data: bytes) -> None:
     """Append a note of ours."""
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        os.write(fd, data)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
     finally:
         os.close(fd)
 

@@ -30,15 +30,19 @@ def print_json(value: Any) -> None:
     """One JSON document on stdout."""
     import msgspec
 
+    from supervisor.core.text import escaped_json
+
     data = msgspec.json.format(msgspec.json.encode(value), indent=2)
-    sys.stdout.write(data.decode() + "\n")
+    sys.stdout.write(escaped_json(data.decode()) + "\n")
 
 
 def print_json_line(value: Any) -> None:
     """One JSON object per line, flushed: for readers that follow."""
     import msgspec
 
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    from supervisor.core.text import escaped_json
+
+    sys.stdout.write(escaped_json(msgspec.json.encode(value).decode()) + "\n")
     sys.stdout.flush()
 
 

@@ -90,6 +90,10 @@ def run(args: Sequence[str]) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as done:
         return done.exit_code
+    except SystemExit as done:  # click's own way out when the reader of our output has gone
+        pacified = type(sys.stdout).__name__ == "PacifyFlushWrapper"
+        _silence_stdout()
+        return 0 if pacified else int(done.code or 0)
     except click.Abort:
         return _fail("interrupted", 130)
     except click.ClickException as error:
@@ -100,6 +104,7 @@ def run(args: Sequence[str]) -> int:
         _silence_stdout()
         return 0
     except OSError as error:
+        _silence_stdout()  # what could not be written would be complained of again at exit
         where = f" ({error.filename})" if error.filename else ""
         return _fail(f"{error.strerror or error}{where}", 1, debug=debug)
     except KeyboardInterrupt:
@@ -138,6 +143,7 @@ def _mend_streams() -> None:
             if opened != fd:
                 os.dup2(opened, fd)
                 os.close(opened)
+            os.set_inheritable(fd, True)  # a foreground agent has three streams as well
     for name, fd, how in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(fd, how, closefd=False))  # noqa: SIM115  for the life of the process

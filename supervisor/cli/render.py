@@ -33,7 +33,7 @@ def cells(row: Row) -> tuple[str, ...]:
         span(row.age_ms),
         span(row.beat_age_ms) if row.beat_age_ms is not None else "-",
         one_line(row.task_ref or row.task_summary or "-", 40),
-        one_line(row.end or row.evidence, 100),
+        one_line(row.end or (f"orphan ({row.orphan}); {row.evidence}" if row.orphan else row.evidence), 140),
     )
 
 

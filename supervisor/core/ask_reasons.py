@@ -20,6 +20,10 @@ class Reason(NamedTuple):
 NO_TARGET = Reason("no_target", "could not resolve a parent session to forward this permission request to")
 WRITE_FAILED = Reason("write_failed", "the forwarded permission request could not be written")
 CORRUPT_RESPONSE = Reason("corrupt_response", "the parent session's permission response could not be read")
+TOO_LARGE = Reason(
+    "too_large",
+    "the permission request is too large to be judged; put the text into a file and ask for a command on it",
+)
 WITHDRAWN = Reason("withdrawn", "the waiting process was told to end, the permission request was withdrawn")
 
 

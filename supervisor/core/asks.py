@@ -130,8 +130,13 @@ def _answered(response: Response | Malformed) -> tuple[AskState, tuple[Effect, .
 
 
 def _is_unavailable(response: Response) -> bool:
+    """Nobody decided: said so by the session itself, or by one further up (pi nests at most four)."""
     by = response.decided_by
-    return not response.approved and isinstance(by, dict) and by.get("kind") == "unavailable"
+    for _ in range(8):
+        if not isinstance(by, dict) or by.get("kind") != "forwarded":
+            break
+        by = by.get("decision")
+    return not response.approved and isinstance(by, dict) and by.get("kind") in ("unavailable", "gate_error")
 
 
 def _looked_at(state: Waiting, looking: bool, now: int) -> Waiting:

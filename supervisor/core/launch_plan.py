@@ -14,12 +14,15 @@ from msgspec import Struct
 
 from supervisor.core.errors import BadInput
 from supervisor.core.profile import AskMode, Groups, LaunchProfile, Policy, Tokens, field_of
-from supervisor.core.rules import Rule
+from supervisor.core.rules import Rule, plain
 
 MAX_ARGV_PROMPT = 96 * 1024
 """Linux takes at most 128 KiB in one argument; longer prompts need stdin."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_PROMPT, _SESSION = "\0prompt", "\0session"
+"""The two places while a plan is compiled: no word of a user's can look like them."""
+
 _VAR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 Mode = Literal["headless", "interactive"]
@@ -34,7 +37,10 @@ class RestartPlan(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How the agent was launched. `argv` may hold `{prompt}` as a whole token; the text is in `prompt_file`.
+    """How the agent was launched, with the places that only a start can fill in.
+
+    `prompt_at`: where in both command lines, counted from the end, the text of `prompt_file` goes; `session_at`: where
+    in `resume_argv` the session id goes.
 
     `env_set`, and for workers `env_link`, may hold `{fields}` of the profile's LINK_FIELDS as whole values, filled in
     at each spawn (a parent can change); `env_given` are names of variables that the caller gave, without values.
@@ -43,6 +49,8 @@ class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     profile: str
     argv: tuple[str, ...]
     resume_argv: tuple[str, ...] = ()
+    prompt_at: int | None = None
+    session_at: int | None = None
     cwd: str
     mode: Mode = "headless"
     stdin: Literal["null", "prompt", "inherit"] = "null"
@@ -82,6 +90,7 @@ class LaunchRequest(Struct, frozen=True, kw_only=True):
     env_given: tuple[str, ...] = ()
     restart: Policy | None = None
     asks_mode: AskMode | None = None
+    hook_settings: str | None = None
 
 
 def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
@@ -96,28 +105,30 @@ def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
         "cwd": request.cwd,
         "name": request.name,
         "python": request.python,
-        "prompt": "{prompt}" if request.prompt_file else None,
+        "hook_settings": request.hook_settings,
+        "prompt": _PROMPT if request.prompt_file else None,
     }
     if request.model and not _mentions(profile.argv.options, "{model}"):
         raise BadInput(f"profile {profile.name} has no option for a model")
     delivery = _delivery(profile, request)
-    head = (
-        *profile.argv.base,
-        *(profile.argv.headless if request.mode == "headless" else profile.argv.interactive),
-    )
+    mode = profile.argv.headless if request.mode == "headless" else profile.argv.interactive
+    head = _fill(((*profile.argv.base, *mode),), fields)
+    prompt = _fill((profile.prompt.args,), fields) if delivery == "argv" else ()
     tail = (
         *_fill(profile.argv.options, fields),
         *(t for p in request.allowed_paths for t in _fill((profile.argv.path,), {**fields, "path": p})),
         *request.words,
-        *(_fill((profile.prompt.args,), fields) if delivery == "argv" else ()),
+        *prompt,
     )
-    # a captured id is not known yet: the field stays in the plan and is filled in by the resume
-    session = request.session_id if profile.session.id == "preset" else "{session_id}"
-    resume = _fill(profile.argv.resume, {**fields, "session_id": session})
+    resume = (*head, *_fill(profile.argv.resume, {**fields, "session_id": _SESSION}))
+    resumable = _SESSION in resume
+    shown = {_PROMPT: "{prompt}", _SESSION: fields["session_id"] or "{session_id}"}
     return LaunchPlan(
         profile=profile.name,
-        argv=(*_fill((head,), fields), *_fill(profile.argv.start, fields), *tail),
-        resume_argv=(*_fill((head,), fields), *resume, *tail) if resume else (),
+        argv=_shown((*head, *_fill(profile.argv.start, fields), *tail), shown),
+        resume_argv=_shown((*resume, *tail), shown) if resumable else (),
+        prompt_at=prompt.index(_PROMPT) - len(prompt) if _PROMPT in prompt else None,
+        session_at=resume.index(_SESSION) if resumable else None,
         cwd=request.cwd,
         mode=request.mode,
         stdin="inherit" if request.mode == "interactive" else "prompt" if delivery == "stdin" else "null",
@@ -138,8 +149,23 @@ def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
         follow=profile.process.follow,
         restart=_restart(profile, request),
         asks_mode=request.asks_mode or profile.asks.mode,
-        asks_rules=profile.asks.rules,
+        asks_rules=tuple(plain(r) for r in profile.asks.rules),
     )
+
+
+def _shown(tokens: Tokens, places: Mapping[str, str]) -> Tokens:
+    return tuple(places.get(t, t) for t in tokens)
+
+
+def command_line(plan: LaunchPlan, *, session: str | None, prompt: str) -> tuple[str, ...]:
+    """The tokens of one start: `session` resumes it where the plan can, `prompt` goes where the plan says."""
+    resume = session is not None and bool(plan.resume_argv)
+    tokens = list(plan.resume_argv if resume else plan.argv)
+    if resume and session is not None and plan.session_at is not None:
+        tokens[plan.session_at] = session
+    if plan.prompt_at is not None:
+        tokens[plan.prompt_at] = prompt
+    return tuple(tokens)
 
 
 def _mentions(groups: Groups, token: str) -> bool:

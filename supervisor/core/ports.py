@@ -119,9 +119,15 @@ class Heartbeats(Protocol):
 
 
 class Bells(Protocol):
-    """Wake-ups without content. `ring` is False when nobody listens there."""
+    """Wake-ups without content. `ring` is False when nobody listens there.
+
+    A stop mark is a wish that a full disk cannot refuse: an empty file beside the bells.
+    """
 
     def ring(self, keeper_id: str) -> bool: ...
+    def mark_stop(self, entry_id: str) -> None: ...
+    def stop_marked(self, entry_id: str) -> bool: ...
+    def unmark_stop(self, entry_id: str) -> None: ...
     def remove(self, keeper_id: str) -> None: ...
 
 

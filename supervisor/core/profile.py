@@ -12,19 +12,19 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from supervisor.core.rules import Rule
+from supervisor.core.rules import RuleSpec
 
 PROFILE_SCHEMA = 1
 
 Token = Annotated[str, Meta(min_length=1)]
 Tokens = tuple[Token, ...]
 Groups = tuple[Tokens, ...]
-VarName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+VarName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
 AskMode = Literal["attended", "rules", "hold"]
 Policy = Literal["temporary", "transient", "permanent"]
 SIGNALS = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL")
 
-FIELDS = frozenset({"session_id", "model", "prompt", "path", "cwd", "name", "python"})
+FIELDS = frozenset({"session_id", "model", "prompt", "path", "cwd", "name", "python", "hook_settings"})
 """What may stand in `argv`."""
 
 LINK_FIELDS = frozenset({"session_id", "agent_id", "task_ref", "parent_session", "parent_pid", "allowed_paths", "home"})
@@ -126,17 +126,21 @@ class ProcessRules(_Table, frozen=True):
 
 
 class Asks(_Table, frozen=True):
-    """How asks that reach such a session are decided: its serving mode and rules, unless the launch says otherwise."""
+    """Asks. `adapter`: how the CLI's own asks get to us; `mode` and `rules`: how asks that reach it are decided.
 
+    `claude_hook` writes a settings file for the launch alone, `{hook_settings}` in `argv` names it.
+    """
+
+    adapter: Literal["none", "claude_hook", "files", "own"] = "none"
     mode: AskMode | None = None
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RuleSpec, ...] = ()
 
 
 class LaunchProfile(_Table, frozen=True):
     """One profile file."""
 
     schema: Literal[1]
-    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$(?!\n)")]
     summary: str
     argv: Argv = Argv()
     needs: tuple[Token, ...] = ()
@@ -171,6 +175,10 @@ def problems(profile: LaunchProfile) -> Iterator[str]:
             yield f"argv: {token!r}: a {{field}} must be a whole token"
         elif field is not None and field not in FIELDS:
             yield f"argv: {token!r}: unknown field (there are {', '.join(sorted(FIELDS))})"
+    if sum(g.count("{session_id}") for g in profile.argv.resume) > 1:
+        yield "argv.resume: names {session_id} twice"
+    if any("{prompt}" in g for g in groups):
+        yield "argv: {prompt} belongs in prompt.args"
     yield from _prompt_problems(profile.prompt)
     yield from _link_problems(profile)
     if argv.path and "{path}" not in argv.path:

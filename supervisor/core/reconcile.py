@@ -62,6 +62,8 @@ def _one(entry: Entry, judged: Judgement, boot_id: str, now: int) -> Action | No
     if judged.verdict is not Verdict.DEAD_PID:
         return None
     same_boot = entry.keeper.process.machine.boot_id == boot_id
+    if same_boot and entry.plan.follow == "tree":
+        return Attach(entry, "its keeper and its wrapper are gone, the agent may live")
     if same_boot and isinstance(entry.state, Starting):
         return Attach(entry, "its keeper died while starting it")
     if same_boot and entry.want == "up" and entry.plan.restart.policy == "permanent":

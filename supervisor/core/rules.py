@@ -14,13 +14,25 @@ from msgspec import Meta, Struct
 Action = Literal["allow", "deny", "ask"]
 
 
-class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`tool` and `value` are shell-style patterns over the whole text (case matters); `reason` goes with a denial."""
+class Rule(Struct, frozen=True, kw_only=True):
+    """A rule as records hold it.
+
+    `tool` and `value` are shell-style patterns over the whole text (case matters); `reason` goes with a denial.
+    """
 
     action: Action
     tool: Annotated[str, Meta(min_length=1, max_length=200)] = "*"
     value: Annotated[str, Meta(max_length=4096)] = "*"
     reason: Annotated[str, Meta(max_length=500)] | None = None
+
+
+class RuleSpec(Rule, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule as a person writes it: an unknown key is an error."""
+
+
+def plain(spec: Rule) -> Rule:
+    """A rule as written, as records hold it."""
+    return Rule(action=spec.action, tool=spec.tool, value=spec.value, reason=spec.reason)
 
 
 class Approval(Struct, frozen=True, kw_only=True, rename="camel"):

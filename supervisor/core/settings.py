@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from supervisor.core.errors import BadInput
-from supervisor.core.rules import Rule
+from supervisor.core.rules import Rule, RuleSpec, plain
 from supervisor.core.timing import ENTRY_HEARTBEAT_MS, FORWARDING_TIMEOUT_MS, WATCHER_POLL_MS
 
 MAX_RULES = 1000
@@ -125,12 +125,12 @@ def check(key: str, raw: Any, *, where: str = "") -> Any:
 
 def _rules(key: str, raw: Any, at: str) -> tuple[Rule, ...]:
     try:
-        rules = msgspec.convert(raw, tuple[Rule, ...])
+        rules = msgspec.convert(raw, tuple[RuleSpec, ...])
     except msgspec.ValidationError as error:
         raise BadInput(f"{at}{key}: {error}", hint="A rule is { action, tool, value, reason }") from None
     if len(rules) > MAX_RULES:
         raise BadInput(f"{at}{key} holds {len(rules)} rules", hint=f"At most {MAX_RULES} are taken")
-    return rules
+    return tuple(plain(r) for r in rules)
 
 
 def flatten(table: Mapping[str, Any]) -> dict[str, Any]:

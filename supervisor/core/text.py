@@ -14,6 +14,20 @@ def printable(text: str) -> str:
     return _HARMFUL.sub(lambda m: f"\\x{ord(m.group()):02x}", text)
 
 
+def is_text(text: str) -> bool:
+    """Whether a record can hold it: undecodable bytes of a command line are lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def escaped_json(text: str) -> str:
+    """JSON whose strings cannot drive a terminal: what is harmful there stands as `\\uNNNN`, for readers the same."""
+    return _HARMFUL.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
+
+
 def one_line(text: str, limit: int = 200) -> str:
     """`printable`, on one line, cut to `limit` characters with an ellipsis."""
     flat = printable(text.replace("\n", " ").replace("\t", " "))

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from supervisor.core.errors import BadInput
 from supervisor.core.ids import agent_name
+from supervisor.core.profile import AskMode
 
 
 class AgentSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,6 +30,7 @@ class AgentSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     env: dict[str, str] = {}
     allow_paths: tuple[str, ...] = ()
     restart: Literal["temporary", "transient", "permanent"] | None = None
+    asks: AskMode | None = None
     after: tuple[str, ...] = ()
 
 

@@ -32,7 +32,7 @@ def activate(context: Context) -> Activated:
         claimed = _claimed(news)
         attached = tuple(a for a in done.attach if a.entry.key in claimed)
         return Activated(scan(context.parts), done.changed, attached)
-    return Activated(seen, done.changed, ())
+    return Activated(scan(context.parts) if done.changed else seen, done.changed, ())
 
 
 def _claimed(fd: int) -> set[str]:

@@ -8,13 +8,14 @@ from msgspec import Struct
 
 from supervisor.core.entry import ParentRef, Terminal
 from supervisor.core.launch_plan import Mode
-from supervisor.core.profile import Policy
+from supervisor.core.profile import AskMode, Policy
 
 MAX_PROMPT_BYTES = 16 * 1024 * 1024
 
 
 class AgentRequest(Struct, frozen=True, kw_only=True):
-    """One agent as the user wants it. `after` and `parent_name` name agents of the same batch."""
+    """One agent as the user wants it. `after` and `parent_name` name agents of the same batch; `where` it was asked for
+    stands before what is wrong with it."""
 
     profile: str
     cwd: str
@@ -32,5 +33,7 @@ class AgentRequest(Struct, frozen=True, kw_only=True):
     task_ref: str | None = None
     task_summary: str | None = None
     restart: Policy | None = None
+    asks: AskMode | None = None
     tree: str | None = None
     terminal: Terminal = Terminal()
+    where: str = ""

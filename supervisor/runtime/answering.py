@@ -253,7 +253,8 @@ class Answering:
         if escalated is not None:
             self._asks.files.remove_request(escalated.state.target.session_id, ask_id)
         self._asks.files.remove_claim(session.id, ask_id)
-        self._log("settled", {"ask": ask_id, "session": session.id}, now)
+        how = "answered" if self._asks.files.has_response(session.id, ask_id) else "fetched or withdrawn"
+        self._log("settled", {"ask": ask_id, "session": session.id, "how": how}, now)
 
     def _answer(
         self, session: Session, ask_id: str, request: Request | None, response: Response, event: str, now: Now

@@ -12,16 +12,18 @@ from contextlib import contextmanager
 from typing import Any
 
 from supervisor.adapters.clock import SystemClock
+from supervisor.adapters.places import check_root
 from supervisor.adapters.proc_stat import boot_id, pid_namespace, start_ticks
-from supervisor.core.ask_reasons import NO_TARGET, Reason
-from supervisor.core.ask_wire import build_request
+from supervisor.core.ask_reasons import NO_TARGET, TOO_LARGE, Reason
+from supervisor.core.ask_wire import build_request, encode_request
 from supervisor.core.asks import Decision, abandoned
+from supervisor.core.errors import BadState
 from supervisor.core.serving import Target
 from supervisor.runtime.asking import ASK_BELL, Asker, Places, new_ask_id
 from supervisor.runtime.targets import resolve_target
 
-MAX_VALUE = 256 * 1024
-"""What of a command is sent along for people to read; a longer one is cut, and said to be."""
+MAX_ASK = 512 * 1024
+"""A longer request is refused, never cut: a rule would judge one part of a command while the whole ran."""
 
 DEFAULT_TIMEOUT_MS = 600_000
 
@@ -39,8 +41,11 @@ def ask(
 ) -> Decision:
     """Ask for permission to use `tool` on `value`. `ended`: whether nobody needs the answer any more."""
     home = env.get("SUPERVISOR_HOME", "")
-    if not os.path.isabs(home):
-        return abandoned(NO_TARGET)
+    try:
+        if not os.path.isabs(home) or not check_root(home):
+            return abandoned(NO_TARGET)
+    except BadState as error:
+        return abandoned(Reason("bad_state_root", str(error)))
     found = resolve_target(env, home, explicit=explicit)
     if isinstance(found, Reason):
         return abandoned(found)
@@ -54,7 +59,7 @@ def ask(
         target=found.session_id,
         agent_name=_name_of(env, home) or "unknown",
         tool=tool,
-        value=_cut(value),
+        value=value,
         cwd=cwd,
         ours={
             "bell": ASK_BELL + ask_id,
@@ -65,6 +70,9 @@ def ask(
             **({"input": tool_input} if tool_input is not None else {}),
         },
     )
+
+    if len(encode_request(request)) > MAX_ASK:
+        return abandoned(TOO_LARGE)
 
     def now_at() -> Target | Reason:
         return resolve_target(env, home, explicit=explicit)
@@ -82,13 +90,13 @@ def ask(
 
 def read_timeout_ms(env: Mapping[str, str], home: str) -> int:
     """`asks.forwarding_timeout_ms`, read at each ask; a malformed file leaves the default."""
-    import tomllib
-
     value = DEFAULT_TIMEOUT_MS
     config = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME", ""), ".config")
     for path in (os.path.join(config, "supervisor-agents", "settings.toml"), os.path.join(home, "settings.toml")):
         try:
             with open(path, "rb") as file:
+                import tomllib  # 4 ms, only where there is a file
+
                 found = tomllib.load(file).get("asks", {}).get("forwarding_timeout_ms")
         except (OSError, ValueError, AttributeError, RecursionError):
             continue
@@ -114,12 +122,6 @@ def _process(home: str) -> dict[str, Any]:
         "pid": os.getpid(),
         "startTicks": start_ticks(os.getpid()),
     }
-
-
-def _cut(value: str) -> str:
-    if len(value) <= MAX_VALUE:
-        return value
-    return f"{value[:MAX_VALUE]}… [cut: {len(value)} characters in all]"
 
 
 @contextmanager

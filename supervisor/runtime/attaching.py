@@ -29,13 +29,13 @@ def _attach(context: Context, entry: Entry, keeper: Keeper, report: Report) -> N
     parts = context.parts
     now = parts.now()
     key, adopted_start = _find(context, entry)
-    agent = KeptAgent(entry, _environment(context, entry, key), parts=parts, report=report, attached=key is not None)
+    agent = KeptAgent(entry, _environment(context, entry, key), parts=parts, report=report, attached=True)
     if adopted_start and key is not None:  # its keeper died between spawn and record
         process = ProcessRef(now.machine, key)
         agent.record.change(lambda e: transitions.spawned(e, process, now=now.wall_ms))
     elif isinstance(entry.state, Starting):
         if entry.state.attempt == 0:
-            agent.lost_before_spawn(now)
+            agent.close_unstarted("its keeper died before it was started", now, cause="lost")
     elif key is None:
         agent.ended(Exit())
     report(entry.key, "attached")

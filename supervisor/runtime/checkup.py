@@ -148,20 +148,16 @@ def _problem_of(look: Callable[[], object]) -> Problem | None:
 
 
 def _folders(places: Places) -> Sequence[str]:
-    return (
-        places.matrix,
-        places.locks,
-        places.transcripts,
-        places.prompts,
-        places.requests,
-        places.trees,
-        places.logs,
-        places.forwarding,
-        places.approvals,
-        places.inboxes,
-        places.heartbeats,
-        places.bells,
-    )
+    """What is in the state root and in its run directory, as far as it is folders (or leads to one)."""
+    found = [*_within(places.home), *_within(places.run)]
+    return [path for path in found if path != places.run]
+
+
+def _within(path: str) -> Sequence[str]:
+    try:
+        return sorted(item.path for item in os.scandir(path) if item.is_dir())
+    except OSError:
+        return ()
 
 
 def _host_id(home: str) -> str | None:

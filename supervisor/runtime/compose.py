@@ -19,8 +19,9 @@ from supervisor.adapters.session_files import SystemSessionFiles
 from supervisor.adapters.signals import SystemSignals
 from supervisor.adapters.spawn import SystemSpawner
 from supervisor.adapters.transcripts import TranscriptFiles
-from supervisor.core.errors import BadState, Refused
+from supervisor.core.errors import BadState, Refused, SupervisorError
 from supervisor.core.ports import ProcessTable
+from supervisor.core.settings import resolve
 from supervisor.runtime.parts import Limits, Parts
 
 if TYPE_CHECKING:
@@ -104,8 +105,14 @@ class Context:
 
     @cached_property
     def limits(self) -> Limits:
-        """The settings a keeper works by. Raises BadInput."""
-        values = self.settings.values()
+        """The settings a keeper works by. A malformed file must not take away the way to stop agents: defaults then."""
+        try:
+            values = self.settings.values()
+        except SupervisorError as error:
+            from supervisor.runtime.logs import warn
+
+            warn(f"{error}; the defaults are used")
+            values = resolve([])
         return Limits(
             heartbeat_ms=values["processMatrix.heartbeat_ms"].value,
             watcher_poll_ms=values["processMatrix.watcher_poll_ms"].value,
@@ -131,7 +138,6 @@ class Context:
 
     def _ask_settings(self) -> Callable[[], AskSettings]:
         """Read live, parsed only when a file has changed; a malformed file leaves what was in force."""
-        from supervisor.core.errors import SupervisorError
         from supervisor.runtime.ask_facts import AskSettings
         from supervisor.runtime.logs import warn
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from supervisor.core.entry import Entry, KeeperRef, ParentRef, Starting
-from supervisor.core.identity import Gone, ProcessRef
+from supervisor.core.identity import Gone, ProcessKey, ProcessRef, same_process
 from supervisor.core.liveness import Beat, Now
 from supervisor.core.ports import Exit
 from supervisor.core.timing import HEARTBEAT_REFRESH_MS, MS, STARTS_PER_TURN, TICK_MS
@@ -59,10 +59,11 @@ class Keeper:
         self.answering: Answering | None = None
         self.agents: list[KeptAgent] = []
         self._fds: dict[int, KeptAgent] = {}
-        self._polled: dict[str, int] = {}
+        self._polled: dict[str, ProcessKey] = {}
         self._asked_status: dict[str, int] = {}
         self._beats = 0
         self._bursting = False
+        self._been_ready: set[str] = set()
         self._beat_due = 0
         self._tick_due = 0
         self._care = TranscriptCare(parts)
@@ -83,7 +84,7 @@ class Keeper:
             return
         fd = self._parts.exit_watch.watch(key)
         if fd is None:
-            self._polled[agent.entry.key] = key.pid
+            self._polled[agent.entry.key] = key
         else:
             self._fds[fd] = agent
             self._watches.watch(fd)
@@ -96,8 +97,9 @@ class Keeper:
             agent = self._fds.get(fd)
             if agent is not None:
                 self._end_of_attached(agent, fd)
-            elif self._below.died(fd):
-                self._call_scan()
+            elif self._below.is_watched(fd):
+                if self._below.was_killed(fd):
+                    self._call_scan()
             else:
                 self._rung = self._below.look_soon = True
         if signals & {signal.SIGTERM, signal.SIGHUP}:
@@ -127,7 +129,8 @@ class Keeper:
         times = [t for t in self._step_agents() if t is not None]
         if self.answering is not None and (due := self.answering.turn(now)) is not None:
             times.append(due)
-        self._below.look(now, {a.entry.session_id for a in self.agents}, self.ref.keeper_id)
+        if self._below.look(now, {a.entry.session_id for a in self.agents}, self.ref.keeper_id):
+            self._call_scan()
         if not self._bursting:  # one group of fsyncs for a burst of starts; nothing is told before it
             self._sync()
             self._tell_news()
@@ -160,6 +163,8 @@ class Keeper:
             warn("the heartbeat could not be written, it is tried again", why=str(error))
         if self.answering is not None:
             self.answering.beat(now, [a.entry for a in self.agents])
+        if self._below.polled_deaths():
+            self._call_scan()
         for agent in self.agents:
             agent.beat(now)
         self._care.look(self.agents)
@@ -178,7 +183,7 @@ class Keeper:
             self._call_scan()  # a keeper below us was killed: its agents get a new one at once
         for agent in self.agents:
             polled = self._polled.get(agent.entry.key)
-            if polled is not None and isinstance(self._parts.processes.probe(polled), Gone):
+            if polled is not None and self._has_ended(polled):
                 self._end_of_attached(agent, None)
 
     def _end_of_attached(self, agent: KeptAgent, fd: int | None) -> None:
@@ -192,13 +197,18 @@ class Keeper:
             self._asked_status[agent.entry.key] = tries + 1
             self._watches.forget(fd)  # it stays readable: come back at a tick, not at once
             self._fds.pop(fd, None)
-            self._polled[agent.entry.key] = key.pid
+            self._polled[agent.entry.key] = key
             return
         if status is None and fd is None and 0 < tries < _STATUS_TRIES:
             self._asked_status[agent.entry.key] = tries + 1
             return
         agent.ended(status or Exit())
         self._unwatch(agent)
+
+    def _has_ended(self, key: ProcessKey) -> bool:
+        """Gone, or its pid is another's now."""
+        seen = self._parts.processes.probe(key.pid)
+        return isinstance(seen, Gone) or (isinstance(seen, ProcessKey) and not same_process(key, seen))
 
     def _unwatch(self, agent: KeptAgent) -> None:
         self._polled.pop(agent.entry.key, None)
@@ -214,6 +224,10 @@ class Keeper:
         """Take in what others wrote: when rung, and at every tick anyway (a stat of each record)."""
         if not self._rung and now.monotonic_ns < self._tick_due:
             return
+        if self._rung:
+            for agent in self.agents:
+                if self._parts.bells.stop_marked(agent.entry.entry_id):
+                    agent.stop()
         self._rung = False
         self._tick_due = now.monotonic_ns + HEARTBEAT_REFRESH_MS * MS
         try:
@@ -238,9 +252,14 @@ class Keeper:
             return started <= STARTS_PER_TURN
 
         for agent in self.agents:
+            if self._predecessor_failed(agent.entry):
+                agent.close_unstarted("what it waits for ended before it was ready", self._parts.now(), cause="lost")
+                continue
             self._inherit_parent(agent)
             was = agent.leader
             yield agent.turn(self._parts.now(), self._look, may_start=may_start)
+            if agent.is_ready:
+                self._been_ready.add(agent.entry.entry_id)
             if agent.attached and agent.leader is not None and agent.leader != was:
                 self._watch_exit(agent)
         self._bursting = started > STARTS_PER_TURN or self._somebody_waits()
@@ -252,6 +271,7 @@ class Keeper:
         return any(
             isinstance(s := a.entry.state, Starting)
             and s.not_before is None
+            and not a.record.dirty
             and self._predecessors_ready(s.waits_for)
             and not self._parent_unborn(a.entry)
             for a in self.agents
@@ -267,7 +287,13 @@ class Keeper:
         )
 
     def _predecessors_ready(self, waits_for: Sequence[str]) -> bool:
-        return not waits_for or all(a.is_ready for a in self.agents if a.entry.entry_id in waits_for)
+        return all(entry_id in self._been_ready for entry_id in waits_for)
+
+    def _predecessor_failed(self, entry: Entry) -> bool:
+        """What it was to start after ended without ever having been ready."""
+        state = entry.state
+        kept = {a.entry.entry_id for a in self.agents}
+        return isinstance(state, Starting) and any(e not in kept and e not in self._been_ready for e in state.waits_for)
 
     def _inherit_parent(self, agent: KeptAgent) -> None:
         """A child of an agent of this keeper learns its parent's process just before its own start."""
@@ -300,6 +326,7 @@ class Keeper:
     def _drop_done(self) -> None:
         for agent in [a for a in self.agents if a.done]:
             self._unwatch(agent)
+            self._parts.bells.unmark_stop(agent.entry.entry_id)
             self.agents.remove(agent)
 
     def _new_look(self) -> Look:
@@ -310,6 +337,7 @@ class Keeper:
             agents=leaders,
             keepers=self._parts.beats.owners,
             subreaper=self._subreaper,
+            alone=len(self.agents) <= 1,
         )
 
     def announce(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -27,6 +28,7 @@ from supervisor.core.entry import (
     WindingDown,
 )
 from supervisor.core.identity import ProcessKey, ProcessRef
+from supervisor.core.launch_plan import command_line
 from supervisor.core.liveness import Now
 from supervisor.core.ports import Exit, SpawnFailed, SpawnRequest
 from supervisor.core.restarts import GiveUp, StartAt, next_start
@@ -102,10 +104,16 @@ class KeptAgent:
         """One step; the monotonic time (ns) to come back at, None when only an event can change anything."""
         if self.done:
             return None
-        if self.record.dirty:
-            self.record.flush()
-            if self.record.dirty:
-                return now.monotonic_ns + TICK_MS * MS
+        self.record.flush()
+        due = self._step(now, look, may_start)
+        if not self.record.dirty:
+            return due
+        retry = now.monotonic_ns + TICK_MS * MS  # a disk that takes nothing is asked again at a tick, not at once
+        return retry if due is None else max(due, retry)
+
+    def _step(self, now: Now, look: Look, may_start: Callable[[Entry], bool]) -> int | None:
+        if isinstance(self.entry.state, Closed | Resumable):
+            return None  # its end is decided, and only waits to be written
         if isinstance(self.entry.state, Starting):
             return self._turn_starting(self.entry.state, now, may_start)
         if self._stopping or self.entry.want == "down" or self._winds_down():
@@ -121,28 +129,43 @@ class KeptAgent:
     # -- starting
 
     def _turn_starting(self, state: Starting, now: Now, may_start: Callable[[Entry], bool]) -> int | None:
-        if self.entry.want == "down":
-            self._close_unstarted("it was stopped before it started", now)
+        if self.entry.want == "down" or self._stopping:
+            self.close_unstarted("it was stopped before it started", now)
             return None
-        if state.not_before is not None and now.monotonic_ns < state.not_before:
-            return state.not_before
+        if self.record.dirty:  # intent before deed: nothing is spawned that is not on record
+            return None
+        if state.not_before is not None:
+            if now.monotonic_ns < state.not_before:
+                return state.not_before
+            if self._stop_arrived():
+                return now.monotonic_ns
         if not may_start(self.entry):
             return None
         self._start(now)
         return now.monotonic_ns if self._proof.due(self.entry) else None
 
+    def _stop_arrived(self) -> bool:
+        """A stop during the backoff counts, also when its bell was lost."""
+        self.record.look()
+        return self.entry.want == "down" or self.record.lost
+
     def _start(self, now: Now) -> None:
         self._exit = None
         plan = self.entry.plan
-        request = SpawnRequest(
-            argv=self._argv(),
-            env=self._environment(),
-            cwd=plan.cwd,
-            new_session=plan.mode == "headless",
-            stdin={"null": "/dev/null", "prompt": plan.prompt_file, "inherit": None}[plan.stdin],
-            output=self.entry.output.transcript,
+        try:
+            argv = self._argv()
+        except OSError as error:
+            return self._spawn_failed(f"its prompt cannot be read: {error.strerror}", now)
+        result = self._parts.spawner.spawn(
+            SpawnRequest(
+                argv=argv,
+                env=self._environment(),
+                cwd=plan.cwd,
+                new_session=plan.mode == "headless",
+                stdin={"null": "/dev/null", "prompt": plan.prompt_file, "inherit": None}[plan.stdin],
+                output=self.entry.output.transcript,
+            )
         )
-        result = self._parts.spawner.spawn(request)
         if isinstance(result, SpawnFailed):
             return self._spawn_failed(result.why, now)
         self.attached = False
@@ -153,23 +176,21 @@ class KeptAgent:
             return transitions.ready(started, now=now.wall_ms) if plan.ready == "spawned" else started
 
         self.record.change(move)
-        self._report(self.entry.key, "ready" if self.is_ready else "spawned")
-        return None
+        return self._report(self.entry.key, "ready" if self.is_ready else "spawned")
 
     def _environment(self) -> dict[str, str]:
         return {**self._env, **own_environment(self.entry, home=self._parts.home)}
 
     def _argv(self) -> tuple[str, ...]:
+        """The command line of this generation: a session that the CLI knows already is resumed, not made again.
+
+        Raises:
+            OSError: the prompt cannot be read.
+        """
         plan = self.entry.plan
-        again = (
-            plan.resume_argv
-            if self.entry.deaths and plan.resume_argv and self._proof.session_exists(self.entry)
-            else ()
-        )
-        argv = again or plan.argv
-        if "{prompt}" not in argv:
-            return argv
-        return tuple(self._proof.prompt(plan.prompt_file) if t == "{prompt}" else t for t in argv)
+        known = self._proof.known_session(self.entry) if self.entry.deaths else None
+        prompt = self._proof.prompt(plan.prompt_file) if plan.prompt_at is not None else ""
+        return command_line(plan, session=known, prompt=prompt)
 
     def _spawn_failed(self, why: str, now: Now) -> None:
         tally = death(Exit(), now)
@@ -180,14 +201,9 @@ class KeptAgent:
         self.record.change(lambda e: transitions.closed(e, end, death=tally, now=now.wall_ms))
         return self._report(self.entry.key, "ended")
 
-    def _close_unstarted(self, why: str, now: Now) -> None:
-        end = not_started(why, cause="stopped", now=now.wall_ms)
-        self.record.change(lambda e: transitions.closed(e, end, now=now.wall_ms))
-        self._report(self.entry.key, "ended")
-
-    def lost_before_spawn(self, now: Now) -> None:
-        """Its first keeper died between intent and spawn: it never ran, and is not started behind the user's back."""
-        end = not_started("its keeper died before it was started", cause="lost", now=now.wall_ms)
+    def close_unstarted(self, why: str, now: Now, *, cause: Literal["stopped", "lost"] = "stopped") -> None:
+        """It never ran, and is not started behind the user's back."""
+        end = not_started(why, cause=cause, now=now.wall_ms)
         self.record.change(lambda e: transitions.closed(e, end, now=now.wall_ms))
         self._report(self.entry.key, "ended")
 
@@ -211,11 +227,9 @@ class KeptAgent:
             self.record.change(lambda e: replace(e, heartbeat_at=now.wall_ms))
 
     def output_degraded(self, why: str) -> None:
-        """The transcript is no longer complete; the agent itself runs on."""
+        """The transcript is no longer complete, and never will be again; the agent itself runs on."""
         if self.entry.output.degraded != why:
-            self.record.change(
-                lambda e: replace(e, output=Output(transcript=e.output.transcript, degraded=why or None))
-            )
+            self.record.change(lambda e: replace(e, output=Output(transcript=e.output.transcript, degraded=why)))
 
     # -- ended by itself
 

@@ -6,13 +6,14 @@ Owns nothing; the records are the store's, the agents their keeper's.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from supervisor.adapters.atomic_file import write_atomic
+from supervisor.adapters.atomic_file import read_bounded, write_atomic
 from supervisor.adapters.places import uuid4
 from supervisor.core.agent_env import IdentityRules, base_environment, identity_rules
 from supervisor.core.entry import (
@@ -28,12 +29,12 @@ from supervisor.core.entry import (
     Starting,
     is_live,
 )
-from supervisor.core.errors import BadInput, Refused
+from supervisor.core.errors import BadInput, Refused, SupervisorError
 from supervisor.core.ids import agent_name
 from supervisor.core.launch_plan import LaunchPlan, LaunchRequest, plan_launch
 from supervisor.core.ports import Conflict
 from supervisor.core.profile import LaunchProfile
-from supervisor.core.text import bounded
+from supervisor.core.text import bounded, is_text
 from supervisor.runtime.agent_request import MAX_PROMPT_BYTES, AgentRequest
 from supervisor.runtime.compose import Context
 from supervisor.runtime.kept_agent import KeptAgent, Report
@@ -68,9 +69,14 @@ class Launcher:
         taken = {e.name for e in entries if is_live(e)}
         out: dict[str, Draft] = {}
         for request in requests:
-            name = self._name(request, taken)
-            taken.add(name)
-            out[name] = self._draft(request, name, out)
+            try:
+                name = self._name(request, taken)
+                taken.add(name)
+                out[name] = self._draft(request, name, out)
+            except SupervisorError as error:
+                if not request.where:
+                    raise
+                raise type(error)(f"{request.where}: {error.message}", hint=error.hint) from None
         return list(out.values())
 
     def _name(self, request: AgentRequest, taken: set[str]) -> str:
@@ -109,6 +115,8 @@ class Launcher:
                 allowed_paths=request.allowed_paths,
                 env_given=tuple(sorted(request.env)),
                 restart=request.restart,
+                asks_mode=request.asks,
+                hook_settings=self._hook_settings(profile),
             ),
         )
         env = {**self._inherit(plan), **request.env}
@@ -142,6 +150,19 @@ class Launcher:
             ),
         )
         return Draft(entry, env, request.prompt)
+
+    def _hook_settings(self, profile: LaunchProfile) -> str | None:
+        """The settings file that installs our hook for this launch: no file of the user's is touched."""
+        if profile.asks.adapter != "claude_hook":
+            return None
+        from supervisor.core.hook_settings import claude_settings
+
+        path = os.path.join(self._context.places.hooks, "claude.json")
+        shim = (self._context.python, "-P", "-m", "supervisor.hook")
+        data = msgspec.json.format(msgspec.json.encode(claude_settings(shim)), indent=2)
+        if read_bounded(path) != data:
+            write_atomic(path, data)
+        return path
 
     def _inherit(self, plan: LaunchPlan) -> dict[str, str]:
         """The inheritable environment, the same for all of a profile."""
@@ -188,6 +209,12 @@ def _check_request(request: AgentRequest) -> None:
         raise BadInput(f"--task-ref is longer than {MAX_TASK_REF} characters")
     if any("\0" in w for w in request.words):
         raise BadInput("an argument holds a NUL byte")
+    texts = [("the working directory", request.cwd), ("--task-ref", request.task_ref), ("--model", request.model)]
+    texts += [("--task-summary", request.task_summary), ("--agent-id", request.agent_id)]
+    texts += [("an argument", w) for w in request.words] + [("an allowed path", p) for p in request.allowed_paths]
+    for what, text in texts:
+        if text is not None and not is_text(text):
+            raise BadInput(f"{what} is not valid UTF-8: no record can hold it")
 
 
 def _resume_context(
@@ -212,7 +239,7 @@ def which(binary: str, *, path: str, cwd: str) -> str | None:
     return next((c for c in candidates if os.path.isfile(c) and os.access(c, os.X_OK)), None)
 
 
-def start_all(context: Context, drafts: Iterable[Draft], keeper: Keeper, report: Report) -> None:
+def start_all(context: Context, drafts: Sequence[Draft], keeper: Keeper, report: Report) -> None:
     """In the keeper: write every intent, then keep the agents. Nothing is spawned before all intents are on disk.
 
     Raises:
@@ -234,7 +261,8 @@ def start_all(context: Context, drafts: Iterable[Draft], keeper: Keeper, report:
     except BaseException:
         for entry in written:
             context.store.remove_if_unchanged(entry)
-            context.parts.transcripts.remove(entry.entry_id)
+        for draft in drafts:
+            context.parts.transcripts.remove(draft.entry.entry_id)
         raise
     for agent in agents:
         keeper.add(agent)

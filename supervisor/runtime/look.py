@@ -14,7 +14,10 @@ GENERATION_VARIABLE = "SUPERVISOR_GENERATION"
 
 
 class Look:
-    """The processes as seen once. `agents`: leader pids of this keeper; `keepers`: pids of all live keepers."""
+    """The processes as seen once.
+
+    `agents`: leader pids of this keeper; `keepers`: pids of all live keepers; `alone`: this keeper has one agent only.
+    """
 
     def __init__(
         self,
@@ -24,12 +27,14 @@ class Look:
         agents: Set[int],
         keepers: Callable[[], Set[int]],
         subreaper: bool,
+        alone: bool = False,
     ) -> None:
         self._processes = processes
         self._me = me
         self._agents = agents
         self._keepers = keepers
         self._subreaper = subreaper
+        self._alone = alone
         self._rows: Mapping[int, Process] | None = None
         self._below: Mapping[int, Sequence[int]] = {}
         self._marks: dict[int, str | None] = {}
@@ -42,6 +47,8 @@ class Look:
         if pid is None and not attached and not self.any_strays():
             return set()
         rows = self.rows()
+        if leader is not None and (row := rows.get(leader.pid)) and row.start_ticks != leader.start_ticks:
+            pid = None  # its pid belongs to a stranger now
         if self._foreign is None:
             self._foreign = (self._keepers() | self._agents) - {os.getpid()}
         roots = {self._me} if not attached and self._subreaper else {self._me, *self._orphan_roots(rows)}
@@ -53,7 +60,7 @@ class Look:
             marker=self._marker,
             foreign=self._foreign - ({pid} if pid else set()),
             roots=roots,
-            alone=self._subreaper and not attached and len(self._agents) <= 1,
+            alone=self._subreaper and not attached and self._alone,
         )
         return {ProcessKey(p, rows[p].start_ticks) for p in pids if p != self._me}
 

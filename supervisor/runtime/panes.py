@@ -92,7 +92,7 @@ def be_pane(make: Callable[[dict[str, str]], Context], env: dict[str, str], home
     launcher = {n: v for n, v in wanted.env.items() if n not in _OF_THE_PANE}
     pane = {n: env[n] for n in _OF_THE_PANE if n in env}
     context = make({**launcher, **pane, "SUPERVISOR_HOME": home})
-    terminal = Terminal(kind="tmux", pane=env.get("TMUX_PANE"), socket=env.get("TMUX", "").split(",")[0] or None)
+    terminal = Terminal(kind="tmux", pane=env.get("TMUX_PANE"), socket=env.get("TMUX", "").rsplit(",", 2)[0] or None)
     request = replace(wanted.request, terminal=terminal)
 
     def announce(entry: Entry) -> None:

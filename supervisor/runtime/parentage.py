@@ -61,6 +61,18 @@ def positive_pid(raw: str | None) -> int | None:
     return int(raw) if raw and raw.isascii() and raw.isdigit() and 0 < int(raw) < 2**31 else None
 
 
+def refuse_inside_sandbox(context: Context, entries: Sequence[Entry]) -> None:
+    """Whatever parent is named: a launch by an agent from within its tool sandbox would not last.
+
+    Raises:
+        Refused: with the way out.
+    """
+    session = context.env.get("SUPERVISOR_SESSION_ID")
+    entry = next((e for e in entries if session and e.session_id == session.strip() and is_live(e)), None)
+    if entry is not None:
+        refuse_sandbox(context, entry)
+
+
 def from_environment(context: Context, entries: Sequence[Entry]) -> Parentage:
     """The agent that we run inside of, if the environment says so and the process table agrees.
 
@@ -81,7 +93,6 @@ def from_environment(context: Context, entries: Sequence[Entry]) -> Parentage:
     entry = next((e for e in entries if e.session_id == wanted and is_live(e)), None)
     if entry is None or entry.generation.process is None:
         return _ignored(f"{variable} names {wanted}, which is no running agent on record")
-    refuse_sandbox(context, entry)
     if not _is_ancestor(context, entry.generation.process.key):
         return _ignored(f"{variable} names {entry.name}, but this command does not run inside it")
     return Parentage(named(entry), inside=entry)

@@ -81,10 +81,12 @@ class Proof:
             return None
         return now.monotonic_ns + (LOOK_MS if waited < 40 * TICK_MS else TICK_MS) * MS
 
-    def session_exists(self, entry: Entry) -> bool:
-        """Whether the CLI knows the session already, so that a restart must resume it and not make it again."""
+    def known_session(self, entry: Entry) -> str | None:
+        """The session that the CLI knows already (its file was seen, or it printed the id), so that it is resumed."""
         context = entry.agent.resume_context
-        return bool(context and context.session_file)
+        if context is None or not (context.session_file or entry.plan.capture_key):
+            return None
+        return context.provider_session_id
 
     def prompt(self, path: str | None) -> str:
         """The prompt's text, for a CLI that takes it on its command line."""
@@ -98,8 +100,11 @@ class Proof:
         return bool(entry.plan.capture_key and context and context.provider_session_id is None)
 
     def _lacks_file(self, entry: Entry) -> bool:
+        """Also a CLI that cannot resume may prove itself up by its session file."""
         context = entry.agent.resume_context
-        return bool(entry.plan.session_files and context and context.session_file is None)
+        if context is None:
+            return entry.plan.ready == "session_file" and _unready(entry)
+        return bool(entry.plan.session_files and context.session_file is None)
 
 
 def _unready(entry: Entry) -> bool:

@@ -54,6 +54,14 @@ class Record:
                 )
                 return
 
+    def look(self) -> None:
+        """`refresh` when the file is not the one last seen (a stat); a disk that cannot be read is looked at later."""
+        try:
+            if self._store.changed([self.entry]):
+                self.refresh()
+        except OSError as error:
+            warn("a record could not be read, it is read again", agent=self.entry.name, why=str(error))
+
     def refresh(self) -> None:
         """Take in what others wrote (a stop request, an adoption), then replay our own pending moves."""
         current = self._store.read(self.entry.key)

@@ -25,6 +25,7 @@ from supervisor.runtime.forking import News, fork_keeper, read_news, run_here
 from supervisor.runtime.keeper import Keeper
 from supervisor.runtime.kept_agent import Report
 from supervisor.runtime.launching import Draft, Launcher, start_all
+from supervisor.runtime.parentage import refuse_inside_sandbox
 
 Until = Literal["spawned", "ready"]
 Choose = Callable[[Activated], Sequence[AgentRequest]]
@@ -59,6 +60,7 @@ def start_detached(
     """
     with names_lock(context) as names:
         activated = activate(context)
+        refuse_inside_sandbox(context, activated.seen.entries)
         drafts = Launcher(context).drafts(choose(activated), activated.seen.entries)
         if not drafts:
             return activated, []
@@ -137,6 +139,7 @@ def run_foreground(context: Context, choose: Choose, *, announce: Callable[[Entr
     """
     with names_lock(context) as names:
         activated = activate(context)
+        refuse_inside_sandbox(context, activated.seen.entries)
         (draft,) = Launcher(context).drafts(choose(activated), activated.seen.entries)
         held = os.dup(names)
 

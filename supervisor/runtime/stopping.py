@@ -5,14 +5,15 @@ Signals nothing itself, except what an ended agent without a keeper has left beh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import errno
+from collections.abc import Callable, Sequence, Set
 
 from msgspec import Struct
 
 from supervisor.adapters.clock import pause
 from supervisor.core import transitions
 from supervisor.core.entry import Entry, is_live
-from supervisor.core.identity import Gone
+from supervisor.core.identity import Gone, ProcessKey, same_process
 from supervisor.core.liveness import Verdict
 from supervisor.core.timing import KILL_WAIT_MS, MS, STOP_REPLY_MS
 from supervisor.core.tree import children_first, forest, walk
@@ -94,6 +95,7 @@ def _stop_group(context: Context, group: Sequence[Entry], seen: Scan, grace_ms: 
     fresh = {e.entry_id: e for e in seen.entries}
     results: dict[str, Stopped] = {}
     asked: list[Entry] = []
+    unrecorded: set[str] = set()
     for entry in group:
         entry = fresh.get(entry.entry_id, entry)
         judged = seen.judgements.get(entry.entry_id)
@@ -103,12 +105,23 @@ def _stop_group(context: Context, group: Sequence[Entry], seen: Scan, grace_ms: 
             why = f"its identity cannot be verified from here ({judged.evidence})"
             results[entry.entry_id] = Stopped(entry, "refused", why)
         else:
-            asked.append(_want_down(context, entry, grace_ms))
+            try:
+                wanted = _want_down(context, entry, grace_ms)
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                context.bells.mark_stop(entry.entry_id)
+                unrecorded.add(entry.key)
+                wanted = entry
+            if not is_live(wanted):  # it ended just now
+                results[entry.entry_id] = _end_leftovers(context, wanted)
+                continue
+            asked.append(wanted)
             if len(asked) % _RING_EVERY == 0:  # the keeper may begin while we still write
                 context.bells.ring(asked[-1].keeper.keeper_id)
     for keeper in {e.keeper.keeper_id for e in asked}:
         context.bells.ring(keeper)
-    for done in _await_ends(context, asked, grace_ms):
+    for done in _await_ends(context, asked, grace_ms, unrecorded):
         results[done.entry.entry_id] = done
     return [results[e.entry_id] for e in group]
 
@@ -125,7 +138,7 @@ def _want_down(context: Context, entry: Entry, grace_ms: int | None) -> Entry:
     return entry
 
 
-def _await_ends(context: Context, asked: Sequence[Entry], grace_ms: int | None) -> list[Stopped]:
+def _await_ends(context: Context, asked: Sequence[Entry], grace_ms: int | None, unrecorded: Set[str]) -> list[Stopped]:
     waiting = {e.key: e for e in asked}
     done: list[Stopped] = []
     grace = max([grace_ms if grace_ms is not None else e.plan.stop_grace_ms for e in asked], default=0)
@@ -138,11 +151,23 @@ def _await_ends(context: Context, asked: Sequence[Entry], grace_ms: int | None) 
             if entry is None or not is_live(entry):
                 done.append(_verified(context, entry or waiting[key]))
                 del waiting[key]
+        for key in unrecorded & set(waiting):
+            if _is_gone(context, waiting[key]):
+                why = "ended; its record waits for room on the disk"
+                done.append(Stopped(waiting.pop(key), "stopped", why))
         if not waiting or clock.monotonic_ns() >= deadline:
             break
         pause(look)
         look = min(look * 1.3, _LAST_LOOK_S)
     return [*done, *(_no_answer(context, e) for e in waiting.values())]
+
+
+def _is_gone(context: Context, entry: Entry) -> bool:
+    process = entry.generation.process
+    if process is None:
+        return False
+    seen = context.processes.probe(process.key.pid)
+    return not isinstance(seen, ProcessKey) or not same_process(process.key, seen)
 
 
 def _verified(context: Context, entry: Entry) -> Stopped:

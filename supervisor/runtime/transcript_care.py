@@ -33,7 +33,8 @@ class TranscriptCare:
                 continue
             if full is None:
                 full = self._parts.transcripts.free_bytes() < _MIN_FREE
-            agent.output_degraded("the disk is full" if full else "")
+            if full:
+                agent.output_degraded("the disk was full, what it wrote then is lost")
             if size > self._parts.limits.transcript_bytes:
                 self._cap(agent, path)
 

@@ -125,7 +125,9 @@ def _request(context: Context, tree: Tree, name: str, up: dict[str, Entry]) -> A
         task_ref=spec.task_ref,
         task_summary=spec.task_summary,
         restart=spec.restart,
+        asks=spec.asks,
         tree=tree.tree_id,
+        where=f"{tree.path}: agents.{name}",
     )
 
 

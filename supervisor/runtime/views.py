@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from supervisor.core.ending import describe
 from supervisor.core.entry import Entry, Resumable, Running, Starting, WindingDown, is_live
-from supervisor.core.liveness import beat_age_ms
+from supervisor.core.liveness import Verdict, beat_age_ms
 from supervisor.core.text import span
 from supervisor.runtime.parts import Parts
 from supervisor.runtime.scan import Scan
@@ -25,6 +25,7 @@ class Row(Struct, frozen=True, kw_only=True, rename="camel"):
     want: str
     verdict: str
     evidence: str
+    orphan: str | None
     profile: str
     pid: int | None
     keeper_pid: int
@@ -67,6 +68,7 @@ def rows(parts: Parts, seen: Scan) -> list[Row]:
                 want=entry.want,
                 verdict=judged.verdict.value,
                 evidence=judged.evidence,
+                orphan=orphaned(entry, seen),
                 profile=entry.plan.profile,
                 pid=process.key.pid if process else None,
                 keeper_pid=entry.keeper.process.key.pid,
@@ -91,6 +93,21 @@ def rows(parts: Parts, seen: Scan) -> list[Row]:
     return out
 
 
+def orphaned(entry: Entry, seen: Scan) -> str | None:
+    """The evidence that a live worker's parent is gone; None when it lives, cannot be judged, or there is none."""
+    if entry.parent is None or not is_live(entry):
+        return None
+    same = [e for e in seen.entries if e.session_id == entry.parent.session_id]
+    parent = next((e for e in same if is_live(e)), same[0] if same else None)
+    if parent is None:
+        return None
+    judged = seen.judgements[parent.entry_id]
+    if is_live(parent):
+        return f"{parent.name}: {judged.evidence}" if judged.verdict is Verdict.DEAD_PID else None
+    end = describe(parent.hand_off) if parent.hand_off else parent.status
+    return f"{parent.name} {end}"
+
+
 def why(parts: Parts, entry: Entry, seen: Scan) -> str:
     """The one-paragraph diagnosis: what it is, how judged, since when, evidence, what to do."""
     now = parts.now()
@@ -110,6 +127,9 @@ def why(parts: Parts, entry: Entry, seen: Scan) -> str:
         f"{judged.evidence}.",
     ]
     sentences += _state_sentences(entry)
+    orphan = orphaned(entry, seen)
+    if orphan:
+        sentences.append(f"It is an orphan: its parent {orphan}.")
     if kin:
         sentences.append(f"Live children: {', '.join(e.name for e in kin)}.")
     if entry.output.degraded:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 @click.option("--env", "variables", metavar="NAME[=VALUE]", multiple=True, help="Set a variable, or pass one on.")
 @click.option("--model", help="Model, where the profile has an option for it.")
 @click.option("--restart", type=click.Choice(["temporary", "transient", "permanent"]), help="Restart policy.")
+@click.option("--asks", type=click.Choice(["attended", "rules", "hold"]), help="When it serves its children's asks.")
 @click.option("--detach", is_flag=True, help="Run in the background [default when launched by an agent].")
 @click.option("--tmux", is_flag=True, help="Run in a new tmux window.")
 @click.option(
@@ -119,6 +120,7 @@ class _Choice:
                 task_ref=_text(given["task_ref"]),
                 task_summary=_text(given["task_summary"]),
                 restart=_text(given["restart"]),  # type: ignore[arg-type]  # the option's choice
+                asks=_text(given["asks"]),  # type: ignore[arg-type]  # the option's choice
             )
         ]
 

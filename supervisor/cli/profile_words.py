@@ -1,0 +1,80 @@
+"""A profile in words, and its JSON Schema. Pure; prints nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from supervisor.core.profile import LaunchProfile
+
+_PROMPT = {"stdin": "on standard input", "argv": "as an argument", "none": "not at all"}
+_ASKS = {
+    "none": "not forwarded: interactive, it asks on its own terminal; headless, it decides by itself",
+    "claude_hook": "forwarded to its parent by a hook that is set for each launch",
+    "files": "forwarded to its parent by the CLI itself, as files",
+    "own": "forwarded to its parent by the agent itself",
+}
+_READY = {
+    "spawned": "when it is started",
+    "output": "with its first output",
+    "session_file": "when its session file is there",
+}
+
+
+def abilities(profile: LaunchProfile) -> list[tuple[str, str]]:
+    """What a CLI that is started by this profile can do and cannot, as (label, sentence)."""
+    argv, prompt, stop = profile.argv, profile.prompt, profile.stop
+    lines = [
+        ("summary", profile.summary),
+        ("paths", _paths(profile)),
+        ("prompt", f"headless {_PROMPT[prompt.headless]}, interactive {_PROMPT[prompt.interactive]}{_words(profile)}"),
+        ("session", _session(profile)),
+        ("model", "can be chosen" if any("{model}" in g for g in argv.options) else "cannot be chosen"),
+        ("asks", _ASKS[profile.asks.adapter]),
+        ("ready", f"{_READY[profile.ready.when]}, within {profile.ready.timeout_seconds} s"),
+        ("stop", f"{stop.signal}, {stop.grace_seconds:g} s to end, then it is killed"),
+        ("restart", f"{profile.restart.policy}"),
+    ]
+    if profile.asks.mode or profile.asks.rules:
+        mode = f"mode {profile.asks.mode}" if profile.asks.mode else "the mode of the settings"
+        lines.append(("serving", f"{mode}, {len(profile.asks.rules)} rules of its own for asks of its children"))
+    if profile.tested_versions:
+        lines.append(("verified", f"with version {', '.join(profile.tested_versions)}"))
+    return lines + [("note", text) for text in profile.notes]
+
+
+def _paths(profile: LaunchProfile) -> str:
+    if not profile.argv.path:
+        return "allowed paths are recorded only: the CLI has no option for them"
+    if profile.enforces_paths:
+        return "allowed paths are handed to the CLI, which enforces them"
+    return "allowed paths are handed to the CLI, which does not enforce them"
+
+
+def _words(profile: LaunchProfile) -> str:
+    if profile.prompt.words == "args":
+        return "; words after -- are arguments"
+    return ""
+
+
+def _session(profile: LaunchProfile) -> str:
+    kind = {
+        "preset": "its id is chosen at launch",
+        "capture": "its id is read from the output",
+        "none": "it has no id",
+    }[profile.session.id]
+    return f"{kind}; it {'can' if profile.argv.resume else 'cannot'} be resumed"
+
+
+def profile_schema() -> dict[str, Any]:
+    """The schema of a profile *file*: the types', where what the file's name and `extends` give may be absent."""
+    import msgspec
+
+    schema = msgspec.json.schema(LaunchProfile)
+    top = schema["$defs"]["LaunchProfile"]
+    top["properties"]["extends"] = {
+        "type": "string",
+        "description": "Another profile that this file changes: tables merge key by key, everything else replaces.",
+    }
+    top["required"] = []
+    top["anyOf"] = [{"required": ["summary"]}, {"required": ["extends"]}]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "supervisor launch profile", **schema}

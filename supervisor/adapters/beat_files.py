@@ -37,13 +37,18 @@ class BeatFiles:
             OSError: the folder is gone or full.
         """
         fd = self._fds.get(beat.keeper_id)
-        if fd is not None and not is_same_file(fd, self.path(beat.keeper_id)):
+        if fd is not None and os.fstat(fd).st_nlink == 0:
             os.close(self._fds.pop(beat.keeper_id))
             fd = None
         if fd is None:
             fd = os.open(self.path(beat.keeper_id), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             self._fds[beat.keeper_id] = fd
         os.pwrite(fd, _encode(beat), 0)
+
+    def misplaced(self, keeper_id: str) -> bool:
+        """Whether the file that is written is not the one that readers find: a folder above was moved or made anew."""
+        fd = self._fds.get(keeper_id)
+        return fd is not None and not is_same_file(fd, self.path(keeper_id))
 
     def read(self, keeper_id: str) -> Beat | None:
         """The last beat; None when absent or malformed (that is no evidence of life)."""

@@ -91,7 +91,7 @@ def run(args: Sequence[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except SystemExit as done:  # click's own way out when the reader of our output has gone
-        pacified = type(sys.stdout).__name__ == "PacifyFlushWrapper"
+        pacified = type(sys.stdout).__name__.endswith("PacifyFlushWrapper")  # private, and its name has changed
         _silence_stdout()
         return 0 if pacified else int(done.code or 0)
     except click.Abort:

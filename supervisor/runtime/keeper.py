@@ -62,6 +62,7 @@ class Keeper:
         self._polled: dict[str, ProcessKey] = {}
         self._asked_status: dict[str, int] = {}
         self._beats = 0
+        self._moved = False
         self._bursting = False
         self._been_ready: set[str] = set()
         self._beat_due = 0
@@ -161,6 +162,7 @@ class Keeper:
             )
         except OSError as error:
             warn("the heartbeat could not be written, it is tried again", why=str(error))
+        self._tell_if_moved()
         if self.answering is not None:
             self.answering.beat(now, [a.entry for a in self.agents])
         if self._below.polled_deaths():
@@ -168,6 +170,16 @@ class Keeper:
         for agent in self.agents:
             agent.beat(now)
         self._care.look(self.agents)
+
+    def _tell_if_moved(self) -> None:
+        """Once: readers do not find our heartbeat any more. Agents live on, and it is found when the root is back."""
+        moved = self._parts.beats.misplaced(self.ref.keeper_id)
+        if moved and not self._moved:
+            warn(
+                "the state root was moved away or made anew under this keeper; its agents live on",
+                home=self._parts.home,
+            )
+        self._moved = moved
 
     def _reap(self) -> None:
         by_pid = {a.leader.pid: a for a in self.agents if a.leader and not isinstance(a.entry.state, Starting)}

@@ -22,7 +22,8 @@ def await_ends(context: Context, entries: Sequence[Entry], *, timeout_s: float |
     scan_at = clock.monotonic_ns()
     while any(is_live(e) for e in last.values()):
         if clock.monotonic_ns() >= scan_at:  # an agent whose keeper was killed would never be recorded as ended
-            activate(context)
+            fresh = {e.key: e for e in activate(context).seen.entries}
+            last = {key: fresh.get(key, entry) for key, entry in last.items()}
             scan_at = clock.monotonic_ns() + HEARTBEAT_STALE_MS * MS
         for key in context.store.changed([e for e in last.values() if is_live(e)]):
             last[key] = context.store.read(key) or last[key]

@@ -33,3 +33,7 @@ class MemoryBeats:
     def owners(self) -> Set[int]:
         """The pids of all keepers with a heartbeat."""
         return {beat.pid for beat in self._last.values()}
+
+    def misplaced(self, keeper_id: str) -> bool:
+        """Memory is never moved away."""
+        return False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Set
+from collections.abc import Mapping
 
 import msgspec
 
@@ -69,14 +69,14 @@ class BeatFiles:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path(keeper_id))
 
-    def owners(self) -> Set[int]:
-        """The pids of all keepers with a heartbeat file, alive or killed."""
+    def owners(self) -> Mapping[int, int]:
+        """The keepers with a heartbeat file, alive or killed: pid → start ticks."""
         try:
             names = [f.name for f in os.scandir(self._folder) if f.name.endswith(".json")]
         except FileNotFoundError:
-            return set()
+            return {}
         beats = (self._read(os.path.join(self._folder, n)) for n in names)
-        return {b.pid for b in beats if b is not None}
+        return {b.pid: b.start_ticks for b in beats if b is not None}
 
 
 def is_same_file(fd: int, path: str) -> bool:

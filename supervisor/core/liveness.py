@@ -143,13 +143,15 @@ class Sighting(Struct, frozen=True):
     silent_ms: float = 0.0
 
 
-def watched(before: Sighting | None, *, beat: int, now_ns: int) -> Sighting:
+def watched(before: Sighting | None, *, beat: int, now_ns: int, age_ms: float = 0.0) -> Sighting:
     """One more look. A gap between looks counts at most one refresh: what we slept through proves nothing.
 
     Stale is `silent_ms >= HEARTBEAT_STALE_MS`: SIGSTOP of both sides, laptop sleep, or an observer that was starved
     declare nobody dead.
     """
-    if before is None or beat != before.beat:
+    if before is None:  # what was missed before the first look is only known by the beat's own age
+        return Sighting(beat, now_ns, age_ms)
+    if beat != before.beat:
         return Sighting(beat, now_ns)
     gap = min((now_ns - before.looked_ns) / MS, HEARTBEAT_REFRESH_MS)
     return Sighting(beat, now_ns, before.silent_ms + max(gap, 0.0))

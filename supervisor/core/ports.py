@@ -5,7 +5,7 @@ Every protocol has a fake in `supervisor.testing` that passes the same contract 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -110,12 +110,13 @@ class EntryStore(Protocol):
 
 
 class Heartbeats(Protocol):
-    """Who beats. `beat` writes in place and makes a removed file anew; `owners` are the pids that files name."""
+    """Who beats. `beat` writes in place and makes a removed file anew; `owners` are the keepers
+    that files name, pid → start ticks."""
 
     def beat(self, beat: Beat) -> None: ...
     def read(self, keeper_id: str) -> Beat | None: ...
     def remove(self, keeper_id: str) -> None: ...
-    def owners(self) -> Set[int]: ...
+    def owners(self) -> Mapping[int, int]: ...
     def misplaced(self, keeper_id: str) -> bool: ...
 
 

@@ -42,7 +42,7 @@ class ChildKeepers:
         """Whether a keeper that cannot be watched was killed; for systems without exit watches."""
         dead = {key for key in self._polled if self._is_gone(key)}
         self._polled -= dead
-        return bool({k.pid for k in dead} & self._parts.beats.owners()) if dead else False
+        return bool({k.pid for k in dead} & self._parts.beats.owners().keys()) if dead else False
 
     def _is_gone(self, key: ProcessKey) -> bool:
         seen = self._parts.processes.probe(key.pid)

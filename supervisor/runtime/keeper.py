@@ -191,7 +191,7 @@ class Keeper:
             else:
                 agent.ended(end)
                 self._unwatch(agent)
-        if strangers and self._parts.beats.owners() & set(strangers):
+        if strangers and self._parts.beats.owners().keys() & set(strangers):
             self._call_scan()  # a keeper below us was killed: its agents get a new one at once
         for agent in self.agents:
             polled = self._polled.get(agent.entry.key)

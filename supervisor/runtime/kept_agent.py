@@ -234,6 +234,7 @@ class KeptAgent:
     # -- ended by itself
 
     def _turn_ended(self, end: Exit, now: Now, look: Look) -> int | None:
+        self._turn_running(now)  # a last look: one that was quick may have been up between two looks
         left = look.tree(self.entry.entry_id, None, attached=self.attached)
         heir = self._heir(left, look)
         if heir is not None:
@@ -327,6 +328,7 @@ class KeptAgent:
             self.record.change(lambda e: transitions.winding_down(e, reason, now=now.wall_ms))
 
     def _stopped(self, now: Now, survivors: tuple[str, ...]) -> None:
+        self._turn_running(now)  # its session file is wanted for a resume
         end = self._exit or Exit()
         hand_off = ended(end, self.entry.plan, stopped=True, now=now.wall_ms, survivors=survivors)
         if self.entry.want == "down" and self.entry.parent is None:  # whoever wanted it down is told by `stop`

@@ -25,7 +25,7 @@ class Look:
         *,
         me: int,
         agents: Set[int],
-        keepers: Callable[[], Set[int]],
+        keepers: Callable[[], Mapping[int, int]],
         subreaper: bool,
         alone: bool = False,
     ) -> None:
@@ -50,7 +50,9 @@ class Look:
         if leader is not None and (row := rows.get(leader.pid)) and row.start_ticks != leader.start_ticks:
             pid = None  # its pid belongs to a stranger now
         if self._foreign is None:
-            self._foreign = (self._keepers() | self._agents) - {os.getpid()}
+            # a killed keeper leaves its heartbeat file: its pid may be anybody's now
+            keepers = {p for p, ticks in self._keepers().items() if (r := rows.get(p)) and r.start_ticks == ticks}
+            self._foreign = (keepers | self._agents) - {os.getpid()}
         roots = {self._me} if not attached and self._subreaper else {self._me, *self._orphan_roots(rows)}
         pids = tree_of(
             entry_id,

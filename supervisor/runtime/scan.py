@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from supervisor.core.entry import Entry, is_live
 from supervisor.core.identity import Seen
-from supervisor.core.liveness import Beat, Judgement, judge
+from supervisor.core.liveness import Beat, Judgement, Sighting, beat_age_ms, judge, watched
 from supervisor.core.reconcile import Action, Attach, Change, Remove, reconcile
+from supervisor.core.timing import MS
 from supervisor.runtime.parts import Parts
 
 
@@ -32,15 +34,36 @@ class Done(Struct, frozen=True):
     attach: tuple[Attach, ...]
 
 
-def scan(parts: Parts) -> Scan:
-    """Read and judge everything, each process and heartbeat looked at once."""
+Sightings = dict[str, Sighting]
+"""What one long-running observer remembers of each keeper, by keeper id."""
+
+
+def scan(parts: Parts, sightings: Sightings | None = None) -> Scan:
+    """Read and judge everything, each process and heartbeat looked at once.
+
+    With `sightings` staleness is measured in misses that this observer has seen itself: what it slept through, as the
+    others may have, proves nothing.
+    """
     entries = parts.store.list()
     beats: dict[str, Beat | None] = {}
     for entry in entries:
         keeper = entry.keeper.keeper_id
         if is_live(entry) and keeper not in beats:
-            beats[keeper] = parts.beats.read(keeper)
+            beats[keeper] = _seen(parts, parts.beats.read(keeper), sightings)
     return Scan(entries, judge_all(parts, entries, beats), beats)
+
+
+def _seen(parts: Parts, beat: Beat | None, sightings: Sightings | None) -> Beat | None:
+    if beat is None or sightings is None:
+        return beat
+    now = parts.now()
+    age = beat_age_ms(beat, now)
+    if age is None:
+        return beat
+    before = sightings.get(beat.keeper_id)
+    seen = sightings[beat.keeper_id] = watched(before, beat=beat.beat, now_ns=now.monotonic_ns, age_ms=age)
+    silent = int(min(age, seen.silent_ms) * MS)
+    return replace(beat, monotonic_ns=now.monotonic_ns - silent, updated_at=now.wall_ms - silent // MS)
 
 
 def judge_all(parts: Parts, entries: Sequence[Entry], beats: Mapping[str, Beat | None]) -> dict[str, Judgement]:

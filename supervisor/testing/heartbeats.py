@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping
 
 from supervisor.core.liveness import Beat
 
@@ -30,9 +30,9 @@ class MemoryBeats:
         """A clean end, or somebody who removes the file of a living keeper."""
         self._last.pop(keeper_id, None)
 
-    def owners(self) -> Set[int]:
-        """The pids of all keepers with a heartbeat."""
-        return {beat.pid for beat in self._last.values()}
+    def owners(self) -> Mapping[int, int]:
+        """The keepers with a heartbeat: pid → start ticks."""
+        return {beat.pid: beat.start_ticks for beat in self._last.values()}
 
     def misplaced(self, keeper_id: str) -> bool:
         """Memory is never moved away."""

@@ -42,13 +42,14 @@ def _looks(context: Context, agent_id: str | None) -> Iterator[Scan]:
     from supervisor.core.resolve import resolve
     from supervisor.core.timing import HEARTBEAT_REFRESH_MS, TICK_MS
     from supervisor.core.tree import forest, subtree, walk
-    from supervisor.runtime.scan import Scan, scan
+    from supervisor.runtime.scan import Scan, Sightings, scan
 
     folder = FolderChanges(context.places.matrix)
+    sightings: Sightings = {}
     wanted = resolve(agent_id, context.store.list()).entry_id if agent_id else None
     try:
         while True:
-            seen = scan(context.parts)
+            seen = scan(context.parts, sightings)
             if wanted is not None:
                 node = subtree(forest(seen.entries), wanted)
                 kept = [n.entry for _, n in walk([node])] if node else []

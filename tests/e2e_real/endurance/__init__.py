@@ -1,0 +1,1 @@
+"""Programs that the endurance tests run as processes of their own."""

@@ -27,7 +27,7 @@ class ApprovalFiles:
         try:
             data = read_bounded(self._path(session))
             return _decoder.decode(data) if data else ()
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return ()
 
     def stamp(self, session: str) -> int:

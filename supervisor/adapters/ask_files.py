@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from supervisor.adapters.atomic_file import make_private, read_bounded, temp_name, write_atomic, writer_of_temp
+from supervisor.adapters.clock import pause
 from supervisor.core.ask_wire import MAX_BYTES
 from supervisor.core.ids import encode
 
 T = TypeVar("T")
-_TRIES = 20
+_TRIES = 200
 """A peer may remove an empty folder between our mkdir and our open: both are repeated (its loop runs every 250 ms)."""
 
 
@@ -31,7 +32,13 @@ class AskFiles:
         """The sessions that have an inbox."""
         from urllib.parse import unquote
 
-        return [unquote(n) for n in _names(os.path.join(self.root, "sessions"))]
+        found = []
+        for name in _names(os.path.join(self.root, "sessions")):
+            session = unquote(name)
+            with contextlib.suppress(UnicodeEncodeError):
+                if encode(session) == name and session not in ("", ".", ".."):
+                    found.append(session)
+        return found
 
     # -- requests
 
@@ -187,13 +194,15 @@ class AskFiles:
 
     def _with_folders(self, session: str, kinds: Sequence[str], write: Callable[[], T]) -> T:
         for attempt in range(_TRIES):
-            for kind in kinds:
-                make_private(os.path.join(self._folder(session), kind))
             try:
+                for kind in kinds:
+                    make_private(os.path.join(self._folder(session), kind))
                 return write()
-            except FileNotFoundError:
+            except (FileNotFoundError, FileExistsError):
                 if attempt == _TRIES - 1:
                     raise
+                if attempt > 8:
+                    pause(0.001)
             except PermissionError:  # a scanner or a peer's clean-up holds it for a moment
                 if attempt >= 3:
                     raise

@@ -18,6 +18,7 @@ from supervisor.adapters.codec import Unreadable, decode_entry, encode_entry
 from supervisor.core.entry import Entry
 from supervisor.core.ports import Conflict
 
+_HEARTBEAT = b'\n "heartbeatAt": '
 LOCKS = 16  # a bounded set of lock files: they are never unlinked, so there must not be one per session
 
 
@@ -29,6 +30,7 @@ class EntryFiles:
         self._locks = locks
         self._unsynced: set[str] = set()
         self._stamps: dict[str, tuple[int, int]] = {}
+        self._written: dict[str, tuple[int, int, str, str]] = {}
         self.corrupt: list[tuple[str, str]] = []
 
     def path(self, key: str) -> str:
@@ -59,7 +61,9 @@ class EntryFiles:
             current = self._load(self.path(entry.key))
             if current is not None or os.path.lexists(self.path(entry.key)):  # also one that only later versions read
                 return Conflict(current)
-            self._write(entry.key, encode_entry(entry))
+            data = encode_entry(entry)
+            self._write(entry.key, data)
+            self._written[entry.key] = (hash(data), *_identity(entry))
         return None
 
     def replace_if_unchanged(self, expected: Entry, after: Entry) -> Entry | Conflict:
@@ -67,12 +71,45 @@ class EntryFiles:
         key = expected.key
         with self._lock(key):
             raw = self._bytes(self.path(key))
-            current = self._decoded(self.path(key), raw)
+            own = self._own(raw, key, expected) if raw is not None else None
+            current = own or self._decoded(self.path(key), raw)
             if raw is None or current is None or not _unchanged(current, expected):
                 return Conflict(current)
             written = replace(after, revision=expected.revision + 1)
-            self._write(key, encode_entry(written, over=raw))
+            plain = encode_entry(written)
+            data = plain if own else encode_entry(written, over=raw)
+            self._write(key, data)
+            if data == plain:  # nothing in it that this version does not know
+                self._written[key] = (hash(data), *_identity(written))
+            else:
+                self._written.pop(key, None)
         return written
+
+    def touch(self, expected: Entry, heartbeat_at: int) -> Entry | None:
+        """Renew `heartbeatAt` in place: 13 digits for 13 digits, a tenth of the cost of a new file.
+
+        Only in a file that this store wrote itself and that is unchanged since; no new revision, never fsynced.
+        """
+        path = self.path(expected.key)
+        digits = str(heartbeat_at).encode()
+        with self._lock(expected.key):
+            raw = self._bytes(path)
+            if raw is None or self._own(raw, expected.key, expected) is None:
+                return None
+            start = raw.find(_HEARTBEAT) + len(_HEARTBEAT)
+            end = raw.find(b",", start)
+            if start < len(_HEARTBEAT) or end - start != len(digits):
+                return None
+            fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                os.pwrite(fd, digits, start)
+            finally:
+                os.close(fd)
+            stamp = _stamp(path)
+        self._written[expected.key] = (hash(raw[:start] + digits + raw[end:]), *_identity(expected))
+        if stamp:
+            self._stamps[expected.key] = stamp
+        return replace(expected, heartbeat_at=heartbeat_at)
 
     def remove_if_unchanged(self, expected: Entry) -> bool:
         """Remove the record if it is still the expected one."""
@@ -83,11 +120,19 @@ class EntryFiles:
                 return False
             os.unlink(path)
         self._stamps.pop(expected.key, None)
+        self._written.pop(expected.key, None)
         return True
 
     def changed(self, entries: Iterable[Entry]) -> Sequence[str]:
         """The keys whose files are not the ones last read or written by this store."""
         return [e.key for e in entries if _stamp(self.path(e.key)) != self._stamps.get(e.key)]
+
+    def stamp(self) -> int:
+        """When any record was last written, by anybody (epoch ns; they change by rename); 0 when it cannot be told."""
+        try:
+            return os.stat(self._folder).st_mtime_ns
+        except OSError:
+            return 0
 
     def sync(self) -> None:
         """Make every write since the last call durable.
@@ -101,6 +146,11 @@ class EntryFiles:
             sync_file(self.path(key))
         sync_folder(self._folder)
         self._unsynced.clear()
+
+    def _own(self, raw: bytes, key: str, expected: Entry) -> Entry | None:
+        """The entry in `raw` without decoding it, when it is what this store wrote last."""
+        known = self._written.get(key)
+        return expected if known == (hash(raw), *_identity(expected)) else None
 
     def _write(self, key: str, data: bytes) -> None:
         path = self.path(key)
@@ -143,12 +193,12 @@ class EntryFiles:
                 os.rename(path, f"{path}.corrupt")
 
 
+def _identity(entry: Entry) -> tuple[int, str, str]:
+    return entry.revision, entry.entry_id, entry.generation.nonce
+
+
 def _unchanged(current: Entry, expected: Entry) -> bool:
-    return (current.revision, current.entry_id, current.generation.nonce) == (
-        expected.revision,
-        expected.entry_id,
-        expected.generation.nonce,
-    )
+    return _identity(current) == _identity(expected)
 
 
 def _stamp(path: str) -> tuple[int, int] | None:

@@ -37,7 +37,7 @@ class ReviewLog:
             try:
                 with open(path, "rb") as file:
                     for line in file:
-                        with contextlib.suppress(ValueError):
+                        with contextlib.suppress(ValueError, RecursionError):
                             raw = json.loads(line)
                             if isinstance(raw, dict):
                                 yield raw

@@ -15,6 +15,12 @@ MAX_BYTES = 1024 * 1024
 """A request or response over this is malformed."""
 
 MAX_HOPS = 64
+MAX_DEPTH = 100
+"""Deeper JSON is refused: what parses must also encode, wherever on the stack it is passed on."""
+
+_LONG = 4096
+"""A longer value is no pattern to remember, and is said once, not in every form: 100 KB must fit."""
+
 STATES = frozenset({"approved", "approved_for_session", "approved_for_serving_session", "denied", "denied_with_reason"})
 SOURCES = frozenset({"tool_call", "skill_input", "skill_read"})
 _ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}\Z")
@@ -85,7 +91,7 @@ def parse_request(data: bytes, *, stem: str) -> Request | Malformed:
         target=raw["targetSessionId"].strip(),
         agent_name=raw["requesterAgentName"],
         message=_text(raw.get("message")) or "",
-        source=source if source in SOURCES else "tool_call",
+        source=source if isinstance(source, str) and source in SOURCES else "tool_call",
         surface=_text(raw.get("surface")),
         value=_text(raw.get("value")),
         payload=_mapping(raw.get("payload")),
@@ -101,7 +107,7 @@ def parse_response(data: bytes) -> Response | Malformed:
     if isinstance(raw, Malformed):
         return raw
     approved, state = raw.get("approved"), raw.get("state")
-    if not isinstance(approved, bool) or state not in STATES:
+    if not isinstance(approved, bool) or not isinstance(state, str) or state not in STATES:
         return Malformed("approved or state is missing or wrong")
     if approved != str(state).startswith("approved"):
         return Malformed(f"approved is {approved} and state {state!r}")
@@ -169,14 +175,15 @@ def build_request(
     ours: Mapping[str, Any],
 ) -> Request:
     """A request for `tool` on `value`, with every shape that a reader of any version takes."""
-    pattern = approval_pattern(tool, value)
+    pattern = approval_pattern(tool, value) if len(value) <= _LONG else None
+    shown = value if len(value) <= _LONG else f"{value[:_LONG]}…"
     return Request(
         id=ask_id,
         created_at=now,
         requester=requester,
         target=target,
         agent_name=agent_name,
-        message=f"Agent {agent_name} asks to use {tool}: {value}",
+        message=f"Agent {agent_name} asks to use {tool}: {shown}",
         surface=tool,
         value=value,
         payload={
@@ -205,7 +212,9 @@ def build_request(
             "surface": tool,
             "patterns": [pattern],
             "grants": [{"surface": tool, "pattern": pattern}],
-        },
+        }
+        if pattern is not None
+        else None,
         ours=ours,
     )
 
@@ -231,12 +240,28 @@ def _object(data: bytes) -> dict[str, Any] | Malformed:
     if len(data) > MAX_BYTES:
         return Malformed(f"it is larger than {MAX_BYTES} bytes")
     try:
-        raw = json.loads(data, parse_constant=_no_constant)
+        raw = json.loads(data, parse_constant=_no_constant, parse_float=_finite)
+        if _too_deep(raw):
+            return Malformed("it is nested too deeply")
     except RecursionError:
         return Malformed("it is nested too deeply")
     except ValueError:
         return Malformed("it is no JSON")
     return raw if isinstance(raw, dict) else Malformed("it is no JSON object")
+
+
+def _too_deep(value: object, left: int = MAX_DEPTH) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return left == 0 or any(_too_deep(v, left - 1) for v in inner)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number - number != 0:
+        raise ValueError(text)
+    return number
 
 
 def _no_constant(name: str) -> Any:

@@ -67,7 +67,7 @@ def parse_beat(data: bytes) -> ServingBeat | None:
     session, pid, updated = raw.get("sessionId"), _whole(raw.get("pid")), raw.get("updatedAt")
     if not isinstance(session, str) or not session or pid is None or pid <= 0:
         return None
-    if isinstance(updated, bool) or not isinstance(updated, int | float):
+    if isinstance(updated, bool) or not isinstance(updated, int | float) or not abs(updated) < 2**63:
         return None
     return ServingBeat(
         session_id=session,
@@ -93,7 +93,7 @@ def encode_beat(beat: ServingBeat) -> bytes:
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None
 
 
 def judge(

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 
 # C0 and C1 controls (an escape sequence is dead without its ESC or CSI), the bidirectional overrides that can make a
-# command read as another one, and lone surrogates (undecodable bytes), which no stream takes.
-_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# command read as another one, what has no width (so that nothing hides), and lone surrogates (undecodable bytes),
+# which no stream takes.
+_HARMFUL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028\u2029\u2060\ufeff\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def printable(text: str) -> str:

@@ -31,7 +31,7 @@ from supervisor.core.ask_wire import (
     parse_response,
     valid_id,
 )
-from supervisor.core.asks import Done, Judged, Waiting, begin, step
+from supervisor.core.asks import AskState, Done, Judged, LookedAt, Waiting, begin, step
 from supervisor.core.entry import Entry, KeeperRef, is_live
 from supervisor.core.liveness import Now
 from supervisor.core.rules import decide
@@ -82,9 +82,13 @@ class Answering:
 
     def beat(self, now: Now, entries: Iterable[Entry]) -> None:
         """Before any other work: who serves, renewed marks, and the asks that wait longer than one look."""
-        live = {e.session_id: e for e in entries if is_live(e)}
         self._settings = self._asks.settings()
-        persons = self._facts.attended(now) if live else set()
+        persons = self._facts.attended(now)
+        quiet = not persons and not self._on_terminal and self._settings.mode == "attended"
+        # a master that nobody attends cannot serve: with a hundred of them this line is what a beat costs
+        wanted = [e for e in entries if not quiet or e.parent is not None or e.plan.asks_mode is not None]
+        live = {e.session_id: e for e in wanted if is_live(e)}
+        self._facts.forget_parents()
         for gone in set(self._sessions) - set(live):
             self._marks.stop(gone, now)
             del self._sessions[gone]
@@ -156,6 +160,8 @@ class Answering:
             self._answer(session, ask_id, good, how.response, how.event, now)
         elif isinstance(how, Drop):
             self._asks.files.remove_request(session.id, ask_id)
+            if good is not None:
+                self._remove_bell(good)
             self._log("dropped", {"ask": ask_id, "session": session.id, "why": how.why}, now)
         elif good is not None:
             self._open(session, good, how, now)
@@ -205,7 +211,8 @@ class Answering:
             return self._answer(session, request.id, request, response, "answered_above", now)
         state, _ = step(escalated.state, Judged(self._facts.serving(parent, now)), now=now.monotonic_ns)
         if isinstance(state, Waiting):
-            escalated.state = state
+            looked = self._facts.claim(parent, request.id, now) is not None
+            escalated.state = _waiting(step(state, LookedAt(looked), now=now.monotonic_ns)[0])
             return None
         assert isinstance(state, Done)
         del session.escalated[request.id]
@@ -230,6 +237,7 @@ class Answering:
         for ask_id, request in tuple(session.waiting.items()):
             if self._facts.requester_dead(request, now):
                 files.remove_request(session.id, ask_id)
+                self._remove_bell(request)
                 self._settled(session, ask_id, now)
             elif self._too_old(request, now) and self._facts.claim(session.id, ask_id, now) is None:
                 del session.waiting[ask_id]
@@ -240,6 +248,11 @@ class Answering:
                 del session.answered[ask_id]
             elif self._facts.requester_dead(request, now) or self._too_old(request, now):
                 files.remove_response(session.id, ask_id)
+
+    def _remove_bell(self, request: Request) -> None:
+        """What a killed asker could not remove itself; never another's bell."""
+        if request.ours.get("bell") == f"ask-{request.id}":
+            self._parts.bells.remove(f"ask-{request.id}")
 
     def _too_old(self, request: Request, now: Now) -> bool:
         return now.wall_ms - request.created_at > self._settings.timeout_ms
@@ -275,6 +288,12 @@ class Answering:
 
     def _log(self, event: str, fields: Mapping[str, object], now: Now) -> None:
         self._asks.review.append(event, fields, at=now.wall_ms)
+
+
+def _waiting(state: AskState) -> Waiting:
+    """A look at a claim never ends an ask."""
+    assert isinstance(state, Waiting)
+    return state
 
 
 def ring_asker(parts: Parts, request: Request) -> None:

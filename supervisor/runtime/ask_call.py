@@ -14,15 +14,15 @@ from typing import Any
 from supervisor.adapters.clock import SystemClock
 from supervisor.adapters.places import check_root
 from supervisor.adapters.proc_stat import boot_id, pid_namespace, start_ticks
-from supervisor.core.ask_reasons import NO_TARGET, TOO_LARGE, Reason
+from supervisor.core.ask_reasons import NO_TARGET, TOO_LARGE, Reason, not_serving
 from supervisor.core.ask_wire import build_request, encode_request
 from supervisor.core.asks import Decision, abandoned
 from supervisor.core.errors import BadState
-from supervisor.core.serving import Target
+from supervisor.core.serving import Judgement, Target
 from supervisor.runtime.asking import ASK_BELL, Asker, Places, new_ask_id
 from supervisor.runtime.targets import resolve_target
 
-MAX_ASK = 512 * 1024
+MAX_ASK = 900 * 1024
 """A longer request is refused, never cut: a rule would judge one part of a command while the whole ran."""
 
 DEFAULT_TIMEOUT_MS = 600_000
@@ -41,14 +41,16 @@ def ask(
 ) -> Decision:
     """Ask for permission to use `tool` on `value`. `ended`: whether nobody needs the answer any more."""
     home = env.get("SUPERVISOR_HOME", "")
-    try:
-        if not os.path.isabs(home) or not check_root(home):
-            return abandoned(NO_TARGET)
-    except BadState as error:
-        return abandoned(Reason("bad_state_root", str(error)))
+    if not os.path.isabs(home):
+        return abandoned(NO_TARGET)
     found = resolve_target(env, home, explicit=explicit)
     if isinstance(found, Reason):
         return abandoned(found)
+    try:
+        if not check_root(home):  # no root, no session: and none is made for an ask
+            return abandoned(not_serving(found.session_id, Judgement("not_serving", "heartbeat", "absent")))
+    except BadState as error:
+        return abandoned(Reason("bad_state_root", str(error)))
     clock = SystemClock()
     ask_id = new_ask_id(os.urandom(16))
     requester = env.get("SUPERVISOR_SESSION_ID") or "unknown"
@@ -128,12 +130,14 @@ def _process(home: str) -> dict[str, Any]:
 def _told_to_end() -> Iterator[tuple[int | None, Callable[[], bool]]]:
     """TERM, INT and HUP end the waiting, not the process: the request is removed first. Main thread only."""
     told: list[int] = []
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    os.set_blocking(reader, False)
     try:
-        reader, writer = os.pipe()
-        os.set_blocking(writer, False)
-        os.set_blocking(reader, False)
         wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     except ValueError:  # not the main thread: its owner hears the signals
+        os.close(reader)
+        os.close(writer)
         yield None, lambda: False
         return
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

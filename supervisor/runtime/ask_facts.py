@@ -48,10 +48,20 @@ class AskFacts:
     def __init__(self, parts: Parts, asks: AskParts) -> None:
         self._parts = parts
         self._asks = asks
+        self._parents: dict[str, bool] = {}
 
     def serving(self, session_id: str, now: Now) -> Judgement:
         """Whether a session serves, by its heartbeat and identity."""
         return self.judge(self.beat_of(session_id), now)
+
+    def forget_parents(self) -> None:
+        """A new beat: parents are judged again, each once."""
+        self._parents.clear()
+
+    def _parent_serves(self, session_id: str, now: Now) -> bool:
+        if session_id not in self._parents:
+            self._parents[session_id] = self.serving(session_id, now).answer == "serving"
+        return self._parents[session_id]
 
     def beat_of(self, session_id: str) -> ServingBeat | None:
         """A session's serving heartbeat."""
@@ -75,7 +85,7 @@ class AskFacts:
         parent = entry.parent.session_id if entry.parent else entry.session_id
         return Presence(
             person=person or (on_terminal and entry.terminal.kind != "detached"),
-            parent=parent != entry.session_id and self.serving(parent, now).answer == "serving",
+            parent=parent != entry.session_id and self._parent_serves(parent, now),
         )
 
     def claim(self, session_id: str, ask_id: str, now: Now) -> ServingBeat | None:

@@ -6,7 +6,7 @@ this also covers those launched elsewhere with `--parent`.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Set
 
 from supervisor.core.entry import is_live
 from supervisor.core.identity import Gone, ProcessKey, same_process
@@ -48,7 +48,7 @@ class ChildKeepers:
         seen = self._parts.processes.probe(key.pid)
         return isinstance(seen, Gone) or (isinstance(seen, ProcessKey) and not same_process(key, seen))
 
-    def look(self, now: Now, sessions: Set[str], me: str) -> bool:
+    def look(self, now: Now, sessions: Callable[[], Set[str]], me: str) -> bool:
         """Find the keepers of children: when rung (at most once a refresh), and at the slow poll.
 
         True when one is found dead already.
@@ -69,8 +69,9 @@ class ChildKeepers:
             return False
         known = set(self._keys.values()) | self._polled
         dead = False
+        ours = sessions()
         for entry in entries:
-            if not is_live(entry) or entry.parent is None or entry.parent.session_id not in sessions:
+            if not is_live(entry) or entry.parent is None or entry.parent.session_id not in ours:
                 continue
             ref = entry.keeper.process
             if entry.keeper.keeper_id == me or ref.key in known or not comparable(ref.machine, now.machine):

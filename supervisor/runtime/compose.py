@@ -41,6 +41,8 @@ class Context:
     def __init__(self, env: Mapping[str, str], *, cwd: str) -> None:
         self.env = env
         self.cwd = cwd
+        self._mode_stamp: tuple[int, ...] = ()
+        self._mode_attended = True
 
     @cached_property
     def places(self) -> Places:
@@ -135,6 +137,22 @@ class Context:
             review=ReviewLog(self.places.review_log),
             settings=self._ask_settings(),
         )
+
+    def may_be_attended(self) -> bool:
+        """Cheap, for every beat of a keeper that serves nobody yet: whether an inbox is open, or the mode says so."""
+        try:
+            if any(True for _ in os.scandir(self.places.inboxes)):
+                return True
+        except OSError:
+            pass
+        stamp = self.settings.stamp()
+        if stamp != self._mode_stamp:
+            self._mode_stamp = stamp
+            try:
+                self._mode_attended = self.settings.values()["asks.mode"].value == "attended"
+            except SupervisorError:
+                self._mode_attended = True
+        return not self._mode_attended
 
     def _ask_settings(self) -> Callable[[], AskSettings]:
         """Read live, parsed only when a file has changed; a malformed file leaves what was in force."""

@@ -116,16 +116,15 @@ class Desk:
             return self._too_late(session_id, request.id)
         self._asks.files.remove_request(session_id, request.id)
         self._asks.files.remove_claim(session_id, request.id)
-        if remember:
-            self._remember(session_id, request, remember, now)
         ring_asker(self._parts, request)
         self._ring_keeper(session_id)
         fields = {"ask": request.id, "session": session_id, "requester": request.requester, "approved": approved}
+        by = {"kind": "user", "who": who}
         self._asks.review.append(
-            "answered",
-            {**fields, "by": {"kind": "user", "who": who}, "reason": reason, "remember": remember},
-            at=now.wall_ms,
+            "answered", {**fields, "by": by, "reason": reason, "remember": remember}, at=now.wall_ms
         )
+        if remember:  # last: an answer that applies must not be undone by a disk that cannot remember it
+            self._remember(session_id, request, remember, now)
         return Outcome("applied")
 
     def claim(self, pending: Pending, keeper: KeeperRef, now: Now) -> None:
@@ -162,6 +161,8 @@ class Desk:
         response = parse_response(data) if data else None
         if response is None or isinstance(response, Malformed):
             return Outcome("gone", "it was withdrawn, answered, or has expired")
+        if (response.decided_by or {}).get("kind") == "unavailable":
+            return Outcome("already_answered", "it was refused because nobody had decided")
         who = response.ours.get("by") or (response.decided_by or {}).get("kind") or "somebody else"
         return Outcome("already_answered", f"{who} has {'allowed' if response.approved else 'denied'} it")
 

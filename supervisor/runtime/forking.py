@@ -9,20 +9,23 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 from msgspec import Struct
 
 from supervisor.adapters.bells import drain
 from supervisor.adapters.own_process import become_subreaper, give_back_memory, retitle
+from supervisor.core.entry import Entry
 from supervisor.core.ports import SpawnRequest
-from supervisor.runtime.answering import Answering
 from supervisor.runtime.compose import Context
 from supervisor.runtime.keeper import Keeper, me
 from supervisor.runtime.kept_agent import Report
 from supervisor.runtime.loop import Loop
+
+if TYPE_CHECKING:
+    from supervisor.runtime.answering import Answering
 
 _LOG_LIMIT = 4 * 1024 * 1024
 _PIPE_BYTES = 1024 * 1024
@@ -62,7 +65,7 @@ def run_here(context: Context, fill: Fill, *, foreground: bool, report: Report, 
     try:
         keeper.announce()
         fill(keeper, keeper.tell)
-        keeper.answering = Answering(parts, context.asks, keeper.ref, on_terminal=foreground and os.isatty(0))
+        keeper.make_answering = lambda entries: _answering(context, keeper, entries, foreground=foreground)
         until = keeper.turn()
         while until is not None:
             signals, readable = loop.wait(until)
@@ -74,6 +77,20 @@ def run_here(context: Context, fill: Fill, *, foreground: bool, report: Report, 
         keeper.close()
         loop.close()
         os.close(bell)
+
+
+def _answering(context: Context, keeper: Keeper, entries: Sequence[Entry], *, foreground: bool) -> Answering | None:
+    """The serving side, once somebody may be asked: a parent, a mode, an inbox, or a person at this terminal."""
+    on_terminal = foreground and os.isatty(0)
+    if not (
+        on_terminal
+        or any(e.parent is not None or e.plan.asks_mode is not None for e in entries)
+        or context.may_be_attended()
+    ):
+        return None
+    from supervisor.runtime import answering
+
+    return answering.Answering(context.parts, context.asks, keeper.ref, on_terminal=on_terminal)
 
 
 def fork_keeper(context: Context, fill: Fill, *, keep: tuple[int, ...] = ()) -> int:

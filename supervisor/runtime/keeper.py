@@ -57,15 +57,17 @@ class Keeper:
         self._news: list[tuple[str, str]] = []
         self._below = ChildKeepers(parts, watches)
         self.answering: Answering | None = None
+        self.make_answering: Callable[[Sequence[Entry]], Answering | None] = lambda _entries: None
         self.agents: list[KeptAgent] = []
         self._fds: dict[int, KeptAgent] = {}
         self._polled: dict[str, ProcessKey] = {}
         self._asked_status: dict[str, int] = {}
         self._beats = 0
         self._moved = False
+        self._matrix_stamp = 0
         self._bursting = False
         self._been_ready: set[str] = set()
-        self._beat_due = 0
+        self._beat_due = self._beat_at = 0
         self._tick_due = 0
         self._care = TranscriptCare(parts)
         self._look = self._new_look()
@@ -103,6 +105,8 @@ class Keeper:
                     self._call_scan()
             else:
                 self._rung = self._below.look_soon = True
+                # perhaps an inbox came or went: who serves is looked at again, at most once a tick
+                self._beat_due = min(self._beat_due, self._beat_at + TICK_MS * MS)
         if signals & {signal.SIGTERM, signal.SIGHUP}:
             self._told(signal.SIGTERM if signal.SIGTERM in signals else signal.SIGHUP)
         if signals & {signal.SIGINT} and not self._foreground:
@@ -130,7 +134,7 @@ class Keeper:
         times = [t for t in self._step_agents() if t is not None]
         if self.answering is not None and (due := self.answering.turn(now)) is not None:
             times.append(due)
-        if self._below.look(now, {a.entry.session_id for a in self.agents}, self.ref.keeper_id):
+        if self._below.look(now, lambda: {a.entry.session_id for a in self.agents}, self.ref.keeper_id):
             self._call_scan()
         if not self._bursting:  # one group of fsyncs for a burst of starts; nothing is told before it
             self._sync()
@@ -145,6 +149,7 @@ class Keeper:
         if now.monotonic_ns < self._beat_due:
             return
         self._beats += 1
+        self._beat_at = now.monotonic_ns
         self._beat_due = now.monotonic_ns + HEARTBEAT_REFRESH_MS * MS
         key = self.ref.process.key
         try:
@@ -163,6 +168,8 @@ class Keeper:
         except OSError as error:
             warn("the heartbeat could not be written, it is tried again", why=str(error))
         self._tell_if_moved()
+        if self.answering is None:  # its modules cost a megabyte: only where somebody may be asked
+            self.answering = self.make_answering([a.entry for a in self.agents])
         if self.answering is not None:
             self.answering.beat(now, [a.entry for a in self.agents])
         if self._below.polled_deaths():
@@ -182,9 +189,12 @@ class Keeper:
         self._moved = moved
 
     def _reap(self) -> None:
-        by_pid = {a.leader.pid: a for a in self.agents if a.leader and not isinstance(a.entry.state, Starting)}
+        reaped = self._parts.spawner.reap()
+        by_pid: dict[int, KeptAgent] = {}
+        if reaped:
+            by_pid = {a.leader.pid: a for a in self.agents if a.leader and not isinstance(a.entry.state, Starting)}
         strangers = []
-        for pid, end in self._parts.spawner.reap():
+        for pid, end in reaped:
             agent = by_pid.get(pid)
             if agent is None:
                 strangers.append(pid)
@@ -193,7 +203,7 @@ class Keeper:
                 self._unwatch(agent)
         if strangers and self._parts.beats.owners().keys() & set(strangers):
             self._call_scan()  # a keeper below us was killed: its agents get a new one at once
-        for agent in self.agents:
+        for agent in self.agents if self._polled else ():
             polled = self._polled.get(agent.entry.key)
             if polled is not None and self._has_ended(polled):
                 self._end_of_attached(agent, None)
@@ -240,13 +250,19 @@ class Keeper:
             for agent in self.agents:
                 if self._parts.bells.stop_marked(agent.entry.entry_id):
                     agent.stop()
+        stamp = self._parts.store.stamp()
+        quiet = not self._rung and stamp == self._matrix_stamp != 0
         self._rung = False
         self._tick_due = now.monotonic_ns + HEARTBEAT_REFRESH_MS * MS
+        if quiet:
+            return
+        # a folder's time is coarse: what was written just now may be followed by a change that does not show
+        self._matrix_stamp = stamp if now.wall_ms * MS - stamp > TICK_MS * MS else 0
         try:
             changed = set(self._parts.store.changed([a.entry for a in self.agents]))
             for agent in self.agents:
                 if agent.entry.key in changed:
-                    agent.record.refresh()
+                    agent.refresh()
         except OSError as error:
             warn("records could not be read, they are read again", why=str(error))
 
@@ -264,10 +280,14 @@ class Keeper:
             return started <= STARTS_PER_TURN
 
         for agent in self.agents:
-            if self._predecessor_failed(agent.entry):
-                agent.close_unstarted("what it waits for ended before it was ready", self._parts.now(), cause="lost")
+            if agent.at_rest:
                 continue
-            self._inherit_parent(agent)
+            if isinstance(agent.entry.state, Starting):
+                if self._predecessor_failed(agent.entry.state):
+                    why = "what it waits for ended before it was ready"
+                    agent.close_unstarted(why, self._parts.now(), cause="lost")
+                    continue
+                self._inherit_parent(agent)
             was = agent.leader
             yield agent.turn(self._parts.now(), self._look, may_start=may_start)
             if agent.is_ready:
@@ -281,7 +301,8 @@ class Keeper:
     def _somebody_waits(self) -> bool:
         """Whether an agent may start at once because what it waited for has just become ready."""
         return any(
-            isinstance(s := a.entry.state, Starting)
+            not a.at_rest
+            and isinstance(s := a.entry.state, Starting)
             and s.not_before is None
             and not a.record.dirty
             and self._predecessors_ready(s.waits_for)
@@ -301,16 +322,15 @@ class Keeper:
     def _predecessors_ready(self, waits_for: Sequence[str]) -> bool:
         return all(entry_id in self._been_ready for entry_id in waits_for)
 
-    def _predecessor_failed(self, entry: Entry) -> bool:
+    def _predecessor_failed(self, state: Starting) -> bool:
         """What it was to start after ended without ever having been ready."""
-        state = entry.state
-        kept = {a.entry.entry_id for a in self.agents}
-        return isinstance(state, Starting) and any(e not in kept and e not in self._been_ready for e in state.waits_for)
+        missing = [e for e in state.waits_for if e not in self._been_ready]
+        return bool(missing) and not set(missing) <= {a.entry.entry_id for a in self.agents}
 
     def _inherit_parent(self, agent: KeptAgent) -> None:
         """A child of an agent of this keeper learns its parent's process just before its own start."""
         entry = agent.entry
-        if not isinstance(entry.state, Starting) or entry.parent is None or entry.parent.process is not None:
+        if entry.parent is None or entry.parent.process is not None:
             return
         parent = next((a.entry for a in self.agents if a.entry.session_id == entry.parent.session_id), None)
         process = parent.generation.process if parent else None
@@ -336,25 +356,28 @@ class Keeper:
         self._news.clear()
 
     def _drop_done(self) -> None:
-        for agent in [a for a in self.agents if a.done]:
+        for agent in [a for a in self.agents if not a.at_rest and a.done]:
             self._unwatch(agent)
             self._parts.bells.unmark_stop(agent.entry.entry_id)
             self.agents.remove(agent)
 
     def _new_look(self) -> Look:
-        leaders = {a.leader.pid for a in self.agents if a.leader}
         return Look(
             self._parts.processes,
             me=self.ref.process.key.pid,
-            agents=leaders,
+            agents=lambda: {a.leader.pid for a in self.agents if a.leader},
             keepers=self._parts.beats.owners,
             subreaper=self._subreaper,
             alone=len(self.agents) <= 1,
         )
 
     def announce(self) -> None:
-        """The first beat, before the first intent: a stop that looks now sees that this process is a keeper."""
+        """The first beat, before the first intent: a stop that looks now sees that this process is a keeper.
+
+        The next one is due at once: with its agents known, their sessions serve from the start.
+        """
         self._beat(self._parts.now())
+        self._beat_due = 0
 
     def close(self) -> None:
         """A clean end leaves no heartbeat, no serving mark and no bell."""

@@ -68,6 +68,8 @@ class KeptAgent:
         self._stopping: Stopping | None = None
         self._stop_began = 0
         self._proof = Proof(parts)
+        self.at_rest = False
+        self.transcript = entry.output.transcript
         self.heartbeat_due = parts.clock.monotonic_ns() + self._first_heartbeat(entry)
 
     def _first_heartbeat(self, entry: Entry) -> int:
@@ -99,6 +101,12 @@ class KeptAgent:
     def ended(self, end: Exit) -> None:
         """The leader is gone. What follows is decided at the next turn."""
         self._exit = end
+        self.at_rest = False
+
+    def refresh(self) -> None:
+        """Take in what others wrote into the record."""
+        self.record.refresh()
+        self.at_rest = False
 
     def turn(self, now: Now, look: Look, *, may_start: Callable[[Entry], bool]) -> int | None:
         """One step; the monotonic time (ns) to come back at, None when only an event can change anything."""
@@ -107,6 +115,8 @@ class KeptAgent:
         self.record.flush()
         due = self._step(now, look, may_start)
         if not self.record.dirty:
+            # nothing to do until it ends, is stopped, or its record changes: most agents, most of the time
+            self.at_rest = due is None and self.is_ready and self._exit is None and self._stopping is None
             return due
         retry = now.monotonic_ns + TICK_MS * MS  # a disk that takes nothing is asked again at a tick, not at once
         return retry if due is None else max(due, retry)
@@ -224,11 +234,13 @@ class KeptAgent:
         """Renew `heartbeatAt` in the entry when its time has come."""
         if now.monotonic_ns >= self.heartbeat_due and not self.done:
             self.heartbeat_due = now.monotonic_ns + self._parts.limits.heartbeat_ms * MS
-            self.record.change(lambda e: replace(e, heartbeat_at=now.wall_ms))
+            self.record.touch(now.wall_ms)
+            self.at_rest = self.at_rest and not self.record.dirty
 
     def output_degraded(self, why: str) -> None:
         """The transcript is no longer complete, and never will be again; the agent itself runs on."""
         if self.entry.output.degraded != why:
+            self.at_rest = False
             self.record.change(lambda e: replace(e, output=Output(transcript=e.output.transcript, degraded=why)))
 
     # -- ended by itself
@@ -295,6 +307,7 @@ class KeptAgent:
 
     def stop(self) -> None:
         """Begin the ladder, whatever the record says (the keeper itself was told to end)."""
+        self.at_rest = False
         if self._stopping is None:
             grace = self.entry.stop_grace_ms
             self._stopping = begin(self.entry.plan.stop_grace_ms if grace is None else grace)

@@ -9,12 +9,27 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from supervisor.adapters.clock import SystemClock
+from supervisor.core.timing import MS
+
 _logger: Any = None
+_told: dict[str, tuple[str, int]] = {}
+_REPEAT_NS = 3600 * 1000 * MS
+"""The same trouble of the same thing is told again after an hour, not at every tick."""
 
 
 def warn(message: str, **values: object) -> None:
-    """One line on standard error (a keeper's is `<home>/logs/keepers.log`); values by name, interpolated once."""
+    """One line on standard error (a keeper's is `<home>/logs/keepers.log`), unless it was just told.
+
+    Values go by name and are interpolated once.
+    """
     global _logger
+    about = f"{message} {values.get('agent', '')}"
+    said, now = f"{values}", SystemClock().monotonic_ns()
+    before = _told.get(about)
+    if before is not None and before[0] == said and now - before[1] < _REPEAT_NS:
+        return
+    _told[about] = (said, now)
     if _logger is None:
         from loguru import logger
 

@@ -24,14 +24,15 @@ class Look:
         processes: ProcessTable,
         *,
         me: int,
-        agents: Set[int],
+        agents: Callable[[], Set[int]],
         keepers: Callable[[], Mapping[int, int]],
         subreaper: bool,
         alone: bool = False,
     ) -> None:
         self._processes = processes
         self._me = me
-        self._agents = agents
+        self._find_agents = agents
+        self._found_agents: Set[int] | None = None
         self._keepers = keepers
         self._subreaper = subreaper
         self._alone = alone
@@ -52,7 +53,7 @@ class Look:
         if self._foreign is None:
             # a killed keeper leaves its heartbeat file: its pid may be anybody's now
             keepers = {p for p, ticks in self._keepers().items() if (r := rows.get(p)) and r.start_ticks == ticks}
-            self._foreign = (keepers | self._agents) - {os.getpid()}
+            self._foreign = (keepers | self._agents()) - {os.getpid()}
         roots = {self._me} if not attached and self._subreaper else {self._me, *self._orphan_roots(rows)}
         pids = tree_of(
             entry_id,
@@ -66,11 +67,16 @@ class Look:
         )
         return {ProcessKey(p, rows[p].start_ticks) for p in pids if p != self._me}
 
+    def _agents(self) -> Set[int]:
+        if self._found_agents is None:
+            self._found_agents = self._find_agents()
+        return self._found_agents
+
     def any_strays(self) -> bool:
         """Whether this process has children that are not leaders of its agents: a cheap look before a dear one."""
         if self._strays is None:
             children = self._processes.children(self._me) if self._subreaper else None
-            self._strays = children is None or bool(set(children) - self._agents)
+            self._strays = children is None or bool(set(children) - self._agents())
         return self._strays
 
     def rows(self) -> Mapping[int, Process]:
@@ -92,7 +98,7 @@ class Look:
 
     def _orphan_roots(self, rows: Mapping[int, Process]) -> set[int]:
         """Everybody may be the reaper of an orphan here: init, or a subreaper above the keeper that died."""
-        return {row.parent_pid for row in rows.values()} - self._agents
+        return {row.parent_pid for row in rows.values()} - self._agents()
 
 
 def find_generation(processes: ProcessTable, nonce: str) -> int | None:

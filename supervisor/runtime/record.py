@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from supervisor.core.entry import Entry
 from supervisor.core.errors import IllegalMove
 from supervisor.core.ports import EntryStore
@@ -37,6 +39,17 @@ class Record:
         self._pending.append(move)
         self.entry = move(self.entry)
         self.flush()
+
+    def touch(self, heartbeat_at: int) -> None:
+        """Renew `heartbeatAt`: in place where the record is as we wrote it, else as any other change."""
+        try:
+            touched = None if self._pending else self._store.touch(self._on_disk, heartbeat_at)
+        except OSError:
+            return  # a beat that a full disk refuses is no loss: the next one comes
+        if touched is None:
+            self.change(lambda e: replace(e, heartbeat_at=heartbeat_at))
+        else:
+            self.entry = self._on_disk = touched
 
     def flush(self) -> None:
         """Write pending moves. A full disk keeps them; a record that another keeper has taken makes us let go."""

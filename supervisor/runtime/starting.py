@@ -90,6 +90,7 @@ class _Wait:
         self._drafts = {d.entry.key: d for d in drafts}
         self._goal = {"ready"} if until == "ready" else {"spawned", "ready"}
         self._tell = tell
+        self._talks = True
         self._heard: dict[str, set[str]] = {key: set() for key in self._drafts}
         clock = context.clock
         patience = max(d.entry.plan.ready_timeout_ms for d in drafts) * (2 if len(drafts) > 1 else 1)
@@ -109,6 +110,7 @@ class _Wait:
             news, rest, talks = read_news(fd, rest)
             for item in news:
                 self._hear(item)
+        self._talks = talks
         return [self._result(d) for d in self._drafts.values()]
 
     def _hear(self, item: News) -> None:
@@ -128,7 +130,7 @@ class _Wait:
             return Started(entry, True)
         if entry.hand_off is not None:
             return Started(entry, False, "ended")
-        return Started(entry, False, "timeout" if "spawned" in heard else "keeper_lost")
+        return Started(entry, False, "timeout" if self._talks else "keeper_lost")
 
 
 def run_foreground(context: Context, choose: Choose, *, announce: Callable[[Entry], None]) -> Entry:

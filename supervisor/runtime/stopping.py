@@ -14,7 +14,7 @@ from supervisor.adapters.clock import pause
 from supervisor.core import transitions
 from supervisor.core.entry import Entry, is_live
 from supervisor.core.identity import Gone, ProcessKey, same_process
-from supervisor.core.liveness import Verdict
+from supervisor.core.liveness import Verdict, comparable
 from supervisor.core.timing import KILL_WAIT_MS, MS, STOP_REPLY_MS
 from supervisor.core.tree import children_first, forest, walk
 from supervisor.runtime.activation import activate
@@ -179,6 +179,8 @@ def _verified(context: Context, entry: Entry) -> Stopped:
 
 def _no_answer(context: Context, entry: Entry) -> Stopped:
     key = entry.keeper.process.key
+    if not comparable(entry.keeper.process.machine, context.processes.machine()):
+        return Stopped(entry, "no_answer", "its keeper runs elsewhere (another host or pid namespace); stop it there")
     if isinstance(context.processes.probe(key.pid), Gone):
         why = "its keeper died meanwhile; run the command again, it is re-attached first"
     else:
@@ -189,7 +191,7 @@ def _no_answer(context: Context, entry: Entry) -> Stopped:
 def _end_leftovers(context: Context, entry: Entry) -> Stopped:
     """Background jobs that an ended agent has left: found by its marker, frozen, killed, and looked for again."""
     parts = context.parts
-    look = Look(parts.processes, me=0, agents=frozenset(), keepers=parts.beats.owners, subreaper=False)
+    look = Look(parts.processes, me=0, agents=frozenset, keepers=parts.beats.owners, subreaper=False)
     if not look.tree(entry.entry_id, None, attached=True):
         return Stopped(entry, "already_ended")
     deadline = context.clock.monotonic_ns() + KILL_WAIT_MS * MS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from supervisor.runtime.logs import warn
@@ -14,17 +14,27 @@ if TYPE_CHECKING:
 _MIN_FREE = 4096
 
 
+COLD_EVERY = 8
+"""A transcript that did not grow at the last look is looked at every eighth beat: silent agents cost nothing."""
+
+
 class TranscriptCare:
-    """One keeper's care; remembers nothing."""
+    """One keeper's care; remembers the sizes last seen, and which transcripts grow."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._sizes: dict[str, int] = {}
+        self._growing: set[str] = set()
+        self._beat = 0
 
-    def look(self, agents: Iterable[KeptAgent]) -> None:
+    def look(self, agents: Sequence[KeptAgent]) -> None:
         """Cap what has grown too long, and say which output is degraded."""
+        self._beat += 1
         full: bool | None = None
-        for agent in agents:
-            path = agent.entry.output.transcript
+        for number, agent in enumerate(agents):
+            if (self._beat + number) % COLD_EVERY and agent.transcript not in self._growing:
+                continue
+            path = agent.transcript
             if path is None or agent.leader is None:
                 continue
             size = self._parts.transcripts.size(path)
@@ -35,8 +45,16 @@ class TranscriptCare:
                 full = self._parts.transcripts.free_bytes() < _MIN_FREE
             if full:
                 agent.output_degraded("the disk was full, what it wrote then is lost")
+            self._remember(path, size)
             if size > self._parts.limits.transcript_bytes:
                 self._cap(agent, path)
+
+    def _remember(self, path: str, size: int) -> None:
+        if self._sizes.get(path, 0) == size:
+            self._growing.discard(path)
+        else:
+            self._growing.add(path)
+        self._sizes[path] = size
 
     def _cap(self, agent: KeptAgent, path: str) -> None:
         try:

@@ -86,6 +86,18 @@ class MemoryStore:
             self._write(expected.key, written)
             return written
 
+    def touch(self, expected: Entry, heartbeat_at: int) -> Entry | None:
+        """Renew `heartbeatAt` without a new revision; None when it is not the expected record any more."""
+        self._refuse_when_broken()
+        with self._disk.lock:
+            current = self._current(expected.key)
+            if current is None or not _unchanged(current, expected):
+                return None
+            touched = replace(expected, heartbeat_at=heartbeat_at)
+            self._disk.records[expected.key] = (touched, self._disk.records[expected.key][1])
+            self._disk.writes += 1
+            return touched
+
     def remove_if_unchanged(self, expected: Entry) -> bool:
         """Remove the record if it is still the expected one."""
         with self._disk.lock:
@@ -96,6 +108,10 @@ class MemoryStore:
             del self._disk.records[expected.key]
             self._seen.pop(expected.key, None)
             return True
+
+    def stamp(self) -> int:
+        """Counts the writes; old enough to be told from the next one."""
+        return self.writes
 
     def changed(self, entries: Iterable[Entry]) -> Sequence[str]:
         """The keys whose records are not the ones last read or written by this store."""

@@ -329,3 +329,37 @@ def test_a_record_removed_before_the_sync_needs_none(matrix: Matrix) -> None:
     matrix.open().remove_if_unchanged(ENTRY)
     mine.sync()
     assert matrix.open().read(ENTRY.key) is None
+
+
+# -- the heartbeat in place
+
+
+def test_a_heartbeat_in_place_is_no_new_revision(matrix: Matrix) -> None:
+    store = matrix.open()
+    store.create(replace(ENTRY, heartbeat_at=1_700_000_000_000))
+    mine = store.read(ENTRY.key)
+    assert mine is not None
+    touched = store.touch(mine, 1_700_000_030_000)
+    assert touched == replace(mine, heartbeat_at=1_700_000_030_000) == matrix.open().read(ENTRY.key)
+
+
+def test_a_touched_record_can_still_be_replaced_by_others(matrix: Matrix) -> None:
+    mine, other = matrix.open(), matrix.open()
+    first = replace(ENTRY, heartbeat_at=1_700_000_000_000)
+    mine.create(first)
+    before = other.read(ENTRY.key)
+    assert before is not None
+    mine.touch(first, 1_700_000_030_000)
+    assert landed(other.replace_if_unchanged(before, replace(before, want="down"))).want == "down"
+
+
+def test_a_record_that_another_has_replaced_is_not_touched(matrix: Matrix) -> None:
+    mine, other = matrix.open(), matrix.open()
+    first = replace(ENTRY, heartbeat_at=1_700_000_000_000)
+    mine.create(first)
+    before = other.read(ENTRY.key)
+    assert before is not None
+    landed(other.replace_if_unchanged(before, replace(before, want="down")))
+    assert mine.touch(first, 1_700_000_030_000) is None
+    now = other.read(ENTRY.key)
+    assert now is not None and (now.want, now.heartbeat_at) == ("down", 1_700_000_000_000)

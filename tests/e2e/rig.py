@@ -112,10 +112,12 @@ class Supervisor:
         end = words.index("--") if "--" in words else len(words)
         return json.loads(self.run(*words[:end], "--json", *words[end:], **how).out)
 
-    def start(self, *words: str | Path, env: Mapping[str, str | None] | None = None, **how: Any) -> Any:
+    def start(
+        self, *words: str | Path, env: Mapping[str, str | None] | None = None, via: Sequence[str] = (), **how: Any
+    ) -> Any:
         """A command that goes on beside the test."""
         command = subprocess.Popen(
-            [*self.argv, *words],
+            [*via, *self.argv, *words],
             **{
                 "env": self.environment(env),
                 "cwd": self.work,

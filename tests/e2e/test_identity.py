@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.processes import alive, gone, kill, stat_of, wait_for
+from tests.e2e.processes import alive, end_marked, gone, kill, stat_of, wait_for
 from tests.e2e.rig import Canary, Supervisor, spawn
 
 
@@ -128,6 +128,45 @@ def test_what_cannot_be_judged_from_here_is_unknown_and_authorises_nothing(
     Supervisor.replace(sv.record_path("a1"), before)  # at home again it is an agent like any other
     sv.run("stop", "a1")
     assert gone(told["pid"])
+
+
+def in_another_pid_namespace(sv: Supervisor) -> Any:
+    """A foreground launch in a namespace of its own, over the same state root; as in a container."""
+    via = ("unshare", "--pid", "--fork", "--mount-proc")
+    if sv.run("--version", via=via, code=None).code != 0:
+        pytest.skip("no pid namespace can be made here")
+    launcher = sv.start("launch", "--name", "a1", "shell", "--", "sleep", "1000", via=via)
+    wait_for(lambda: "a1" in (rows := sv.ps()) and rows["a1"]["ready"], "the agent on record")
+    return launcher
+
+
+def test_an_agent_of_another_pid_namespace_is_judged_by_its_heartbeat_and_stopped_by_its_own_keeper(
+    sv: Supervisor,
+) -> None:
+    launcher = in_another_pid_namespace(sv)
+
+    row = sv.row("a1")
+    assert row["verdict"] == "alive"
+    assert row["evidence"].startswith("another pid namespace, beat ")
+    assert sv.json("reconcile") == []
+    sv.run("stop", "a1")
+
+    assert launcher.wait(60) == 143
+    assert sv.row("a1")["status"] == "closed"
+
+
+def test_a_pid_namespace_that_is_gone_leaves_an_unknown_agent_that_is_not_stopped_by_its_number(
+    sv: Supervisor,
+) -> None:
+    in_another_pid_namespace(sv)
+    end_marked(sv.mark)
+    wait_for(lambda: sv.row("a1")["verdict"] == "unknown", "a stale heartbeat")
+
+    assert sv.json("reconcile") == []
+    done = sv.run("stop", "a1", code=1)
+
+    assert "can't stop a1: its identity cannot be verified from here" in done.err
+    sv.may_leave("a record that nobody here can judge")
 
 
 def test_a_command_is_no_candidate_of_its_own_sweep(sv: Supervisor) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
+import json
 import re
 import typing
 from collections.abc import Iterable, Iterator
@@ -16,12 +18,13 @@ import pytest
 
 from supervisor.adapters.profile_files import shipped
 from supervisor.cli.main import COMMANDS, cli
-from supervisor.core import errors, profile, timing
+from supervisor.core import ask_reasons, ask_wire, errors, profile, timing
 from supervisor.core.entry import Entry
 from supervisor.core.events import Event, What
 from supervisor.core.launch_plan import LaunchPlan
 from supervisor.core.liveness import Beat, Verdict
-from supervisor.core.settings import SETTINGS
+from supervisor.core.serving import Judgement, ServingBeat, encode_beat
+from supervisor.core.settings import SETTINGS, Setting
 from supervisor.core.transitions import MOVES
 from supervisor.core.tree_file import AgentSpec, TreeFile
 from supervisor.demo import script
@@ -31,15 +34,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), ROOT / "launch_profiles" / "README.md"])
-ASKS_ARE_DOCUMENTED = (REFERENCE / "asks.md").exists()
-"""Asks come in parts, the page last: from then on all that belongs to them must be documented."""
-OF_ASKS = re.compile(r"(--)?(asks?|answer|inbox)([._A-Z-]|$)")
 NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
-
-
-def told(names: Iterable[str]) -> list[str]:
-    """Those of the names that must be documented."""
-    return [name for name in names if ASKS_ARE_DOCUMENTED or not OF_ASKS.match(name)]
 
 
 def page(path: Path) -> str:
@@ -90,7 +85,7 @@ def structs_of(kind: Any) -> Iterator[type[msgspec.Struct]]:
 
 def keys(struct: type[msgspec.Struct]) -> list[str]:
     """The names of a struct's fields as they are encoded."""
-    return told(struct.__struct_encode_fields__)
+    return list(struct.__struct_encode_fields__)
 
 
 def all_keys(struct: type[msgspec.Struct], seen: set[type] | None = None) -> set[str]:
@@ -101,7 +96,7 @@ def all_keys(struct: type[msgspec.Struct], seen: set[type] | None = None) -> set
     seen.add(struct)
     found = set(keys(struct))
     for field in msgspec.structs.fields(struct):
-        for inner in structs_of(field.type) if told([field.encode_name]) else ():
+        for inner in structs_of(field.type):
             found |= all_keys(inner, seen)
     return found
 
@@ -109,7 +104,7 @@ def all_keys(struct: type[msgspec.Struct], seen: set[type] | None = None) -> set
 def commands() -> Iterator[tuple[str, click.Command]]:
     """Every command and sub-command that people can see, by the words that call it."""
     context = click.Context(cli)
-    for name in told(COMMANDS):
+    for name in COMMANDS:
         command = cli.get_command(context, name)
         assert command is not None
         yield name, command
@@ -122,7 +117,7 @@ def options(command: click.Command) -> set[str]:
         opt
         for param in command.params
         if isinstance(param, click.Option) and not param.hidden
-        for opt in told((*param.opts, *param.secondary_opts))
+        for opt in (*param.opts, *param.secondary_opts)
     }
 
 
@@ -133,7 +128,7 @@ def documented_options(text: str) -> set[str]:
 # -- commands
 
 
-@pytest.mark.parametrize("name", told(COMMANDS))
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_documented_with_exactly_its_options(name: str) -> None:
     text = page(REFERENCE / "commands.md")
     for called, command in commands():
@@ -151,7 +146,7 @@ def test_every_choice_of_an_option_is_documented() -> None:
     text = page(REFERENCE / "commands.md")
     for called, command in commands():
         for param in command.params:
-            if isinstance(param.type, click.Choice) and told(param.opts):
+            if isinstance(param.type, click.Choice):
                 for choice in param.type.choices:
                     assert str(choice) in section(text, called), f"supervisor {called}: {param.name} {choice}"
 
@@ -163,7 +158,7 @@ def test_every_command_has_an_example_in_its_help() -> None:
 
 def test_the_changelog_names_every_command() -> None:
     text = page(ROOT / "CHANGELOG.md")
-    for name in told(COMMANDS):
+    for name in COMMANDS:
         assert re.search(rf"\b{name}\b", text, re.IGNORECASE), name
 
 
@@ -180,7 +175,7 @@ def profile_keys() -> dict[str, Any]:
                 found[f"{name}.{key}"] = of
         else:
             found[name] = kind
-    return {key: found[key] for key in told(found)}
+    return found
 
 
 def literals(kind: Any) -> set[str]:
@@ -205,7 +200,7 @@ def test_every_value_of_a_profile_key_is_documented() -> None:
 def test_the_defaults_of_profile_keys_are_documented() -> None:
     about = {row[0].strip("*` "): row[2].strip("`") for row in rows(section(page(REFERENCE / "profiles.md"), "Keys"))}
     documented = {key: text for key, text in about.items() if "." in key}
-    assert documented == {key: default for key, default in profile_defaults().items() if told([key])}
+    assert documented == profile_defaults()
 
 
 def profile_defaults() -> dict[str, str]:
@@ -314,8 +309,21 @@ def test_the_durations_in_liveness_are_those_of_the_program() -> None:
 
 def test_exactly_the_settings_are_documented_with_default_and_bounds() -> None:
     documented = [[cell.strip("`") for cell in row[:5]] for row in rows(page(REFERENCE / "settings.md"))]
-    settings = [SETTINGS[key] for key in told(SETTINGS)]
-    assert documented == [[s.key, str(s.default), str(s.low), str(s.high), s.unit] for s in settings]
+    assert documented == [[s.key, *default_and_bounds(s), s.unit] for s in SETTINGS.values()]
+
+
+def default_and_bounds(setting: Setting) -> list[str]:
+    """Only numbers have bounds from and to."""
+    if setting.rules:
+        return ["[]", "", ""]
+    bounds = ("", "") if setting.choices else (setting.low, setting.high)
+    return [str(value) for value in (setting.default, *bounds)]
+
+
+def test_every_choice_of_a_setting_is_documented() -> None:
+    about = {row[0].strip("`"): row[5] for row in rows(page(REFERENCE / "settings.md"))}
+    for setting in SETTINGS.values():
+        assert set(setting.choices) <= set(words(about[setting.key]))
 
 
 def test_exactly_our_variables_are_documented() -> None:
@@ -338,6 +346,72 @@ def test_exactly_the_fields_and_kinds_of_an_event_are_documented() -> None:
 
 def test_exactly_the_directives_of_the_demo_agent_are_documented() -> None:
     assert sorted(first_words(section(page(REFERENCE / "demo.md"), "Directives"))) == sorted(script._DIRECTIVES)
+
+
+# -- asks
+
+
+def first_arguments(*names: str, within: Path) -> set[str]:
+    """The texts that calls of these names have as their first argument."""
+    return {
+        call.args[0].value
+        for path in within.rglob("*.py")
+        for call in ast.walk(ast.parse(page(path)))
+        if isinstance(call, ast.Call) and call.args and name_of(call.func) in names
+        if isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)
+    }
+
+
+def name_of(called: ast.expr) -> str:
+    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+
+
+def of_asks(heading: str) -> list[str]:
+    return first_words(section(page(REFERENCE / "asks.md"), heading))
+
+
+def test_exactly_the_reasons_of_abandoned_asks_are_documented() -> None:
+    documented = of_asks("Reasons")
+    assert len(documented) == len(set(documented))
+    layers = [ROOT / "supervisor" / layer for layer in ("core", "adapters", "runtime", "hook", "cli")]
+    assert set(documented) == {code for layer in layers for code in first_arguments("Reason", within=layer)}
+
+
+def test_the_reasons_that_the_core_gives_are_those_of_its_functions() -> None:
+    seen = Judgement("not_serving", "heartbeat", "absent")
+    given = {"ms": 1, "seen": seen}
+    made = [made for made in vars(ask_reasons).values() if isinstance(made, ask_reasons.Reason)]
+    for function in vars(ask_reasons).values():
+        if inspect.isfunction(function) and function.__module__ == ask_reasons.__name__:
+            made.append(function(*(given.get(name, "x") for name in inspect.signature(function).parameters)))
+    assert made
+    assert {reason.code for reason in made} <= set(of_asks("Reasons"))
+
+
+def test_exactly_the_fields_of_a_request_and_a_response_are_documented() -> None:
+    request = ask_wire.build_request(
+        "perm-1", now=0, requester="r", target="t", agent_name="n", tool="bash", value="v", cwd="/", ours={"nonce": "x"}
+    )
+    assert of_asks("The request") == ordered(json.loads(ask_wire.encode_request(request)), of_asks("The request"))
+    response = ask_wire.Response(False, "denied", "s", reason="no", decided_by={}, ours={"code": "decided"})
+    assert of_asks("The response") == list(json.loads(ask_wire.encode_response(response)))
+
+
+def ordered(names: Iterable[str], like: list[str]) -> list[str]:
+    """The names in a page's order; one that it lacks comes last."""
+    return sorted(names, key=lambda name: like.index(name) if name in like else len(like))
+
+
+def test_exactly_the_fields_of_a_mark_are_documented() -> None:
+    assert sorted(of_asks("Marks")) == sorted(json.loads(encode_beat(ServingBeat("s", 1, 0))))
+
+
+def test_every_event_of_the_review_log_is_documented() -> None:
+    logged = first_arguments("_log", within=ROOT / "supervisor" / "runtime")
+    logged |= {e for e in first_arguments("append", within=ROOT / "supervisor" / "runtime") if e.isidentifier()}
+    sources = page(ROOT / "supervisor/core/answering.py") + page(ROOT / "supervisor/runtime/answering.py")
+    given = {found for line in re.findall(r"Answer\(.*|_answer\(.*", sources) for found in re.findall(r'"(\w+)"', line)}
+    assert set(of_asks("The review log")) == (logged | given) - {"allow"}
 
 
 # -- the whole
@@ -368,8 +442,6 @@ def test_every_page_that_the_code_names_exists() -> None:
     sources = [*(ROOT / "supervisor").rglob("*.py"), *(ROOT / "launch_profiles").glob("*.toml")]
     for path in sources:
         for named in re.findall(r"docs/[\w/.-]+\.md", page(path)):
-            if not ASKS_ARE_DOCUMENTED and named.endswith("/asks.md"):
-                continue
             assert (ROOT / named).is_file(), f"{path.name} names {named}"
 
 

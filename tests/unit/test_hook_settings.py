@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.hook.arguments import Options, parse
 from supervisor.core.hook_settings import claude_settings, codex_hook_state_toml, codex_hook_toml
+from supervisor.hook.arguments import Options, parse
 
 DATA = Path(__file__).parent.parent / "data" / "hook"
 SHIM = ("/opt/venv/bin/supervisor-hook",)

@@ -1,4 +1,4 @@
-"""What the inbox draws: within the window, harmless, the ask told apart from our own lines, a pager for what is long."""
+"""What the inbox draws: within the window, harmless, the ask told apart from our lines, a pager for what is long."""
 
 from __future__ import annotations
 
@@ -106,9 +106,9 @@ def test_a_value_that_does_not_fit_is_said_to_be_cut(value: str) -> None:
 
 @pytest.mark.parametrize("value", ["x" * 500, "x\n" * 5])
 def test_a_value_that_fits_is_shown_whole(value: str) -> None:
-    text = "\n".join(drawn(SHOWN, screen(pending(value))))
-    assert text.count("x") - text.count("full text") - text.count("/work/x") == value.count("x")
-    assert "cut:" not in text
+    lines = drawn(SHOWN, screen(pending(value)))
+    assert "".join(line[2:] for line in lines if line.startswith("│ ")) == value.replace("\n", "")
+    assert "cut:" not in "\n".join(lines)
 
 
 def test_the_pager_shows_every_character_of_a_hundred_kilobytes() -> None:

@@ -17,7 +17,7 @@ def look_of(table: FakeProcessTable, me: ProcessKey, *leaders: ProcessKey, keepe
         found = [table.probe(pid) for pid in (*keepers, me.pid)]
         return {k.pid: k.start_ticks for k in found if isinstance(k, ProcessKey)}
 
-    return Look(table, me=me.pid, agents={k.pid for k in leaders}, keepers=known, subreaper=True)
+    return Look(table, me=me.pid, agents=lambda: {k.pid for k in leaders}, keepers=known, subreaper=True)
 
 
 def test_a_stranger_with_the_leaders_pid_is_not_its_tree(table: FakeProcessTable) -> None:

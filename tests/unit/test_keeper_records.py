@@ -278,13 +278,16 @@ def test_a_transcript_over_its_cap_is_cut() -> None:
     output = stage.transcript()
     running(stage, output=output)
     stage.transcripts.content[str(output.transcript)] = b"x" * 5000
-    stage.go(2000)
+    stage.go(9000)
     assert (stage.transcripts.size(str(output.transcript)) or 0) <= 1000
 
 
 @pytest.mark.parametrize(
     ("trouble", "why"),
-    [("removed", "the transcript was removed or rotated away"), ("full", "the disk was full, what it wrote then is lost")],
+    [
+        ("removed", "the transcript was removed or rotated away"),
+        ("full", "the disk was full, what it wrote then is lost"),
+    ],
 )
 def test_output_that_is_degraded_is_said_and_the_agent_runs_on(stage: Stage, trouble: str, why: str) -> None:
     output = stage.transcript()
@@ -293,7 +296,7 @@ def test_output_that_is_degraded_is_said_and_the_agent_runs_on(stage: Stage, tro
         del stage.transcripts.content[str(output.transcript)]
     else:
         stage.transcripts.free = 0
-    stage.go(2000)
+    stage.go(9000)
     found = stage.on_disk(lead)
     assert (why, "running", []) == (found.output.degraded, found.status, stage.signals.sent)
 
@@ -301,7 +304,7 @@ def test_output_that_is_degraded_is_said_and_the_agent_runs_on(stage: Stage, tro
 def test_output_that_was_lost_once_stays_said(stage: Stage) -> None:
     lead = running(stage, output=stage.transcript())
     stage.transcripts.free = 0
-    stage.go(2000)
+    stage.go(9000)
     stage.transcripts.free = 1 << 30
     stage.go(2000)
     assert stage.on_disk(lead).output.degraded == "the disk was full, what it wrote then is lost"

@@ -1,0 +1,1 @@
+"""The benchmark: `python -m tests.bench` measures what users wait for, beside other process supervisors, in one run."""

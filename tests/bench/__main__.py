@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.bench import beside, machine, scenarios
-from tests.bench.install import RESULTS, alone, install_ours, install_peers
+from tests.bench.install import RESULTS, alone, install_ours, install_peers, sweep
 from tests.bench.machine import Quiet
 from tests.bench.report import BY_NAME, MEASURES, Results, Sample, table
 from tests.bench.run import QUICK, Depth, Run
@@ -58,6 +58,7 @@ def _measured(given: argparse.Namespace) -> int:
         run.marked.end_all()
         for folder in (run.folder, run.sockets):
             shutil.rmtree(folder, ignore_errors=True)
+        sweep(binaries)
     facts["load after"] = machine.load()
     facts["quiet"] = f"{run.quiet.asked - run.quiet.loud} of {run.quiet.asked} moments"
     facts["took"] = f"{time.monotonic() - began:.0f} s"

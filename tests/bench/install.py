@@ -45,8 +45,7 @@ def install_ours() -> Path:
     venv = RESULTS / f"ours-{digest}"
     done = venv / "installed"
     if not done.exists():
-        for old in RESULTS.glob("ours-*"):
-            shutil.rmtree(old)
+        shutil.rmtree(venv, ignore_errors=True)
         _make_venv(venv)
         source = venv / "source"
         for path in _sources():
@@ -57,6 +56,13 @@ def install_ours() -> Path:
         _compile(venv)
         done.touch()
     return venv / "bin"
+
+
+def sweep(binaries: Path) -> None:
+    """Remove earlier installations of ours, and what killed runs left; after the run, for deletions slow it down."""
+    for old in (*RESULTS.glob("ours-*"), *RESULTS.glob("run-*")):
+        if old not in binaries.parents:
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def install_peers() -> Path | None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -61,9 +59,3 @@ class Ours:
     def keepers(self) -> set[int]:
         """The pids of all keepers on record."""
         return {r["keeperPid"] for r in self.rows()}
-
-    def remove(self) -> None:
-        """The state root and all. Everything in it has ended before."""
-        run = os.path.realpath(self.home / "run")
-        shutil.rmtree(self.folder, ignore_errors=True)
-        shutil.rmtree(run, ignore_errors=True)

@@ -103,8 +103,8 @@ ACROSS_USERS = """
 import os, sys
 from supervisor.adapters.process_table import system_process_table
 from supervisor.adapters.signals import SystemSignals
+table = system_process_table("h")  # imported before: the other user may not read this checkout
 os.setgid({gid}); os.setuid({uid})
-table = system_process_table("h")
 key = table.identify(int(sys.argv[1]))
 print(key is not None and SystemSignals(table).send(key, 0))
 """

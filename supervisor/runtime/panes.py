@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from supervisor.adapters.atomic_file import read_bounded, write_atomic
 from supervisor.adapters.clock import pause
+from supervisor.core.ending import describe
 from supervisor.core.entry import Entry, Terminal
 from supervisor.core.errors import NotFound, Refused, SupervisorError
 from supervisor.core.timing import MS, READY_TIMEOUT_MS
@@ -73,6 +74,8 @@ def open_pane(context: Context, request: AgentRequest) -> Entry:
     entry = context.store.read(told.key) if told.key else None
     if entry is None:
         raise Refused(told.why or "the agent in the pane could not be started")
+    if entry.hand_off is not None and entry.hand_off.outcome == "not_started":
+        raise Refused(f"{entry.name} {describe(entry.hand_off)}")
     return entry
 
 
@@ -95,11 +98,16 @@ def be_pane(make: Callable[[dict[str, str]], Context], env: dict[str, str], home
     terminal = Terminal(kind="tmux", pane=env.get("TMUX_PANE"), socket=env.get("TMUX", "").rsplit(",", 2)[0] or None)
     request = replace(wanted.request, terminal=terminal)
 
-    def announce(entry: Entry) -> None:
-        write_atomic(answer, msgspec.json.encode(PaneAnswer(key=entry.key)))
+    told = False
+
+    def started(key: str) -> None:
+        nonlocal told
+        if not told:
+            told = True
+            write_atomic(answer, msgspec.json.encode(PaneAnswer(key=key)))
 
     try:
-        return run_foreground(context, lambda _activated: [request], announce=announce)
+        return run_foreground(context, lambda _activated: [request], started=started)
     except SupervisorError as error:
         write_atomic(answer, msgspec.json.encode(PaneAnswer(why=str(error))))
         raise

@@ -133,8 +133,17 @@ class _Wait:
         return Started(entry, False, "timeout" if self._talks else "keeper_lost")
 
 
-def run_foreground(context: Context, choose: Choose, *, announce: Callable[[Entry], None]) -> Entry:
+def run_foreground(
+    context: Context,
+    choose: Choose,
+    *,
+    announce: Callable[[Entry], None] = lambda _entry: None,
+    started: Callable[[str], None] = lambda _key: None,
+) -> Entry:
     """Be the keeper of one agent that shares our terminal; returns its last record.
+
+    `announce` is called before it is spawned (afterwards the screen is its own), `started` with its key once its start,
+    or its end, is on record.
 
     Raises:
         SupervisorError: refused before anything was started.
@@ -151,7 +160,7 @@ def run_foreground(context: Context, choose: Choose, *, announce: Callable[[Entr
         announce(keeper.agents[0].entry)
 
     with _terminal_kept():
-        run_here(context, fill, foreground=True, report=lambda _key, _what: None)
+        run_here(context, fill, foreground=True, report=lambda key, _what: started(key))
     return _deliver(context, draft.entry.key) or draft.entry
 
 

@@ -23,6 +23,7 @@ from supervisor.runtime.kept_agent import KeptAgent
 from supervisor.runtime.logs import warn
 from supervisor.runtime.look import Look
 from supervisor.runtime.parts import Parts, Watches
+from supervisor.runtime.start_order import parent_unborn, predecessor_failed
 from supervisor.runtime.transcript_care import TranscriptCare
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Keeper:
         self._asked_status: dict[str, int] = {}
         self._beats = 0
         self._moved = False
-        self._matrix_stamp = 0
+        self._matrix_stamp = self._synced = 0
         self._bursting = False
         self._been_ready: set[str] = set()
         self._beat_due = self._beat_at = 0
@@ -136,9 +137,11 @@ class Keeper:
             times.append(due)
         if self._below.look(now, lambda: {a.entry.session_id for a in self.agents}, self.ref.keeper_id):
             self._call_scan()
-        if not self._bursting:  # one group of fsyncs for a burst of starts; nothing is told before it
+        if not self._bursting and not self._stopping_many(now):
+            # one group of fsyncs for a burst of starts or ends; nothing is told before it
             self._sync()
             self._tell_news()
+            self._synced = now.monotonic_ns
         self._drop_done()
         if not self.agents:
             return None
@@ -274,7 +277,7 @@ class Keeper:
             state = entry.state
             if not isinstance(state, Starting) or not self._predecessors_ready(state.waits_for):
                 return False
-            if self._parent_unborn(entry):
+            if parent_unborn(entry, self.agents):
                 return False
             started += 1
             return started <= STARTS_PER_TURN
@@ -283,7 +286,7 @@ class Keeper:
             if agent.at_rest:
                 continue
             if isinstance(agent.entry.state, Starting):
-                if self._predecessor_failed(agent.entry.state):
+                if predecessor_failed(agent.entry.state, self.agents, self._been_ready):
                     why = "what it waits for ended before it was ready"
                     agent.close_unstarted(why, self._parts.now(), cause="lost")
                     continue
@@ -298,6 +301,12 @@ class Keeper:
         if self._bursting:
             yield self._parts.clock.monotonic_ns()
 
+    def _stopping_many(self, now: Now) -> bool:
+        """While agents are ending their records wait for each other, at most a tick."""
+        if now.monotonic_ns - self._synced >= TICK_MS * MS:
+            return False
+        return any(a.is_stopping for a in self.agents if not a.at_rest)
+
     def _somebody_waits(self) -> bool:
         """Whether an agent may start at once because what it waited for has just become ready."""
         return any(
@@ -306,26 +315,12 @@ class Keeper:
             and s.not_before is None
             and not a.record.dirty
             and self._predecessors_ready(s.waits_for)
-            and not self._parent_unborn(a.entry)
-            for a in self.agents
-        )
-
-    def _parent_unborn(self, entry: Entry) -> bool:
-        """A child is started after its parent: it must be told whose it is."""
-        if entry.parent is None or entry.parent.process is not None:
-            return False
-        return any(
-            a.entry.session_id == entry.parent.session_id and isinstance(a.entry.state, Starting) and not a.entry.deaths
+            and not parent_unborn(a.entry, self.agents)
             for a in self.agents
         )
 
     def _predecessors_ready(self, waits_for: Sequence[str]) -> bool:
         return all(entry_id in self._been_ready for entry_id in waits_for)
-
-    def _predecessor_failed(self, state: Starting) -> bool:
-        """What it was to start after ended without ever having been ready."""
-        missing = [e for e in state.waits_for if e not in self._been_ready]
-        return bool(missing) and not set(missing) <= {a.entry.entry_id for a in self.agents}
 
     def _inherit_parent(self, agent: KeptAgent) -> None:
         """A child of an agent of this keeper learns its parent's process just before its own start."""

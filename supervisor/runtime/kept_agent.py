@@ -94,6 +94,11 @@ class KeptAgent:
         return self.record.lost or (isinstance(self.entry.state, Closed | Resumable) and not self.record.dirty)
 
     @property
+    def is_stopping(self) -> bool:
+        """On the stop ladder, its end not decided yet."""
+        return self._stopping is not None and not isinstance(self.entry.state, Closed | Resumable)
+
+    @property
     def is_ready(self) -> bool:
         """Proven up."""
         return isinstance(self.entry.state, Running) and self.entry.state.ready_at is not None

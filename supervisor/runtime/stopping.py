@@ -158,7 +158,7 @@ def _await_ends(context: Context, asked: Sequence[Entry], grace_ms: int | None, 
         if not waiting or clock.monotonic_ns() >= deadline:
             break
         pause(look)
-        look = min(look * 1.3, _LAST_LOOK_S)
+        look = min(look * 1.1, _LAST_LOOK_S)
     return [*done, *(_no_answer(context, e) for e in waiting.values())]
 
 

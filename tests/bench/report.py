@@ -48,6 +48,8 @@ MEASURES: tuple[Measure, ...] = (
     Measure("launch", "`launch --detach shell -- sleep 60` (peers: start of 1)", "s", 0.15),
     Measure("launchpss", "— PSS of its keeper alone", "MB", 12),
     Measure("launchrss", "— RSS of the same", "MB"),
+    Measure("launchold", "— the launch beside 1,000 ended entries", "s"),
+    Measure("launchpssold", "— PSS of its keeper", "MB"),
 )
 BY_NAME = {m.name: m for m in MEASURES}
 

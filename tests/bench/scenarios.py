@@ -243,20 +243,32 @@ def conditional_replace(run: Run) -> None:
 
 
 def launch_alone(run: Run) -> None:
-    """One detached launch, and what its keeper weighs a second later."""
+    """One detached launch, and what its keeper weighs a second later: in a fresh root, and in one with a past."""
     with fresh(run) as ours:
-        for number in range(run.depth.repeats + 1):
-            run.calm()
-            done = ours.run("launch", "--detach", "shell", "--", "sleep", "60")
-            if number:  # the first one makes the state root
-                run.results.add("launch", done.wall)
-            settle(1)
-            found = memory_kb(ours.keepers())
-            run.results.add("launchpss", found["pss"] / 1000)
-            run.results.add("launchrss", found["rss"] / 1000)
+        _launches(run, ours, ("launch", "launchpss", "launchrss"))
+    if run.wants("launchold", "launchpssold"):
+        with fresh(run) as ours:
+            ours.run("launch", "--detach", "shell", "--", SLEEP, SECONDS)
+            ours.inside("clone", str(ours.home), "1000", "0", feed=json.dumps([os.getpid()]).encode())
             ours.run("stop", "shell")
-            if not until(lambda: not run.marked.pids(), 5):
-                run.problem("left after stop: processes of a single launch")
+            _launches(run, ours, ("launchold", "launchpssold", None))
+
+
+def _launches(run: Run, ours: Ours, names: tuple[str, str, str | None]) -> None:
+    wall, pss, rss = names
+    for number in range(run.depth.repeats + 1):
+        run.calm()
+        done = ours.run("launch", "--detach", "shell", "--", "sleep", "60")
+        if number:  # the first one makes the state root
+            run.results.add(wall, done.wall)
+        settle(1)
+        found = memory_kb(ours.keepers())
+        run.results.add(pss, found["pss"] / 1000)
+        if rss:
+            run.results.add(rss, found["rss"] / 1000)
+        ours.run("stop", "shell")
+        if not until(lambda: not run.marked.pids(), 5):
+            run.problem("left after stop: processes of a single launch")
 
 
 SCENARIOS: tuple[tuple[Scenario, tuple[str, ...]], ...] = (
@@ -267,7 +279,7 @@ SCENARIOS: tuple[tuple[Scenario, tuple[str, ...]], ...] = (
     (crash, ("alive", "doubled", "reattached")),
     (cpu, ("help", "ps200", "python")),
     (conditional_replace, ("replace", "floor")),
-    (launch_alone, ("launch", "launchpss", "launchrss")),
+    (launch_alone, ("launch", "launchpss", "launchrss", "launchold", "launchpssold")),
     (many, ("ps1000", "ps10000", "all10000")),
 )
 """Each with the measures it takes."""

@@ -143,7 +143,7 @@ def test_background_jobs_of_a_killed_agent_are_found_and_ended_by_stop(sv: Super
     assert "a1: what it had left behind was ended" in done.out
 
 
-@pytest.mark.parametrize("how", ["kill 0", "kill -KILL 0", "kill -KILL -- -$$"])
+@pytest.mark.parametrize("how", ["kill 0", "kill -KILL 0", "kill -KILL -$$"])
 def test_an_agent_that_kills_its_group_or_session_harms_no_sibling_and_no_keeper(sv: Supervisor, how: str) -> None:
     """P9."""
     script = f"while [ ! -e go ]; do sleep 0.02; done; {how}; sleep 1000"

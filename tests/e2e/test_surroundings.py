@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -206,3 +207,14 @@ def test_every_command_has_a_help_with_an_example(sv: Supervisor) -> None:
         assert "Example" in out, name
         assert shlex.split(f"supervisor {name}")[1] in out
     assert not sv.home.exists()
+
+
+def test_a_watch_ends_with_ctrl_c_and_without_a_word(sv: Supervisor) -> None:
+    sv.launch("a1")
+    watching = sv.start("watch", "--json")
+    assert watching.stdout is not None and b'"seen"' in watching.stdout.readline()
+
+    watching.send_signal(signal.SIGINT)
+    _, err = watching.communicate(timeout=60)
+
+    assert (watching.returncode, err) == (130, b"")

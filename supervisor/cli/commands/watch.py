@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--all", "-a", "show_all", is_flag=True, help="Also agents that have ended.")
 @click.option("--events", is_flag=True, help="One event per line, also on a terminal.")
 @json_option
-def command(agent_id: str | None, show_all: bool, events: bool, as_json: bool) -> None:
+def command(agent_id: str | None, show_all: bool, events: bool, as_json: bool) -> int:
     """Follow what happens to all agents, or to one and what is below it.
 
     On a terminal a live tree; piped, or with --json or --events, one event per line. Ends with Ctrl-C.
@@ -30,10 +30,14 @@ def command(agent_id: str | None, show_all: bool, events: bool, as_json: bool) -
     context = open_context()
     activate(context)
     looks = _looks(context, agent_id)
-    if as_json or events or not sys.stdout.isatty():
-        _lines(context, looks, ended=show_all, as_json=as_json)
-    else:
-        _live(context, looks, ended=show_all)
+    try:
+        if as_json or events or not sys.stdout.isatty():
+            _lines(context, looks, ended=show_all, as_json=as_json)
+        else:
+            _live(context, looks, ended=show_all)
+    except KeyboardInterrupt:  # the usual way out of a live view
+        return 130
+    return 0
 
 
 def _looks(context: Context, agent_id: str | None) -> Iterator[Scan]:

@@ -30,9 +30,19 @@ WANTED = {
     "@anthropic-ai/claude-code": "2.1.332",
     "@earendil-works/pi-coding-agent": "1.6.0",
     "@gotgenes/pi-permission-system": "20.7.3",
+    "@openai/codex": "0.171.0",
+    "@google/gemini-cli": "0.61.0",
+    "opencode-ai": "1.18.33",
 }
-BINARIES = {"node": "node", "@anthropic-ai/claude-code": "claude", "@earendil-works/pi-coding-agent": "pi"}
-RUN_SCRIPTS_OF = ("node", "@anthropic-ai/claude-code")  # both put the native binary in place themselves
+BINARIES = {
+    "node": "node",
+    "@anthropic-ai/claude-code": "claude",
+    "@earendil-works/pi-coding-agent": "pi",
+    "@openai/codex": "codex",
+    "@google/gemini-cli": "gemini",
+    "opencode-ai": "opencode",
+}
+RUN_SCRIPTS_OF = ("node", "@anthropic-ai/claude-code", "opencode-ai")  # they put the native binary in place themselves
 INSTALL_SECONDS = 600.0  # 770 MB to unpack; 17 s on a warm npm cache
 # offline, npm's own retries take 280 s to say so; these take 4 s
 ONE_RETRY = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=2000")
@@ -58,7 +68,7 @@ class Clis:
 
     @property
     def bin(self) -> Path:
-        """node 22, claude and pi, all in one folder: first on PATH, or pi finds another node."""
+        """node 22 and all CLIs in one folder: first on PATH, or pi finds another node."""
         return self.root / "node_modules" / ".bin"
 
     @property

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e_real.clis import FAKE_MODEL, Clis, FakeModel, claude_home, pi_home
+from tests.e2e_real.homes import codex_home, gemini_home, opencode_home
 from tests.e2e_real.processes import MARK, command, end_marked, marked, runs, send, until
 
 COMMAND_SECONDS = 120.0  # one supervisor command; only a hung one takes that long
@@ -62,7 +63,9 @@ class Rig:
             MARK: self.mark,
         }
         if clis and model:
+            home = Path(self.env["HOME"])
             self.env |= claude_home(tmp, model.port, self.cwd) | pi_home(tmp, model.port)
+            self.env |= codex_home(tmp, model.port) | gemini_home(home, model.port) | opencode_home(home, model.port)
 
     def _write_command(self) -> None:
         """A `supervisor` on PATH that is the package under test, whatever else the machine has of that name."""

@@ -113,3 +113,12 @@ def run(argv: Sequence[str], *, env: Mapping[str, str], timeout: float, stdin: b
         raise TimeoutError(f"{argv[0]} did not end within {timeout:g} s") from None
     out, err = (b[:65536].decode(errors="replace") for b in output)
     return child.returncode, out, err
+
+
+def which(binary: str, *, path: str, cwd: str) -> str | None:
+    """The absolute path of an executable file, looked up as the agent's environment would."""
+    if "/" in binary:
+        candidates = [os.path.join(cwd, binary)]
+    else:
+        candidates = [os.path.join(folder, binary) for folder in path.split(os.pathsep) if os.path.isabs(folder)]
+    return next((c for c in candidates if os.path.isfile(c) and os.access(c, os.X_OK)), None)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from supervisor.adapters.atomic_file import read_bounded, write_atomic
 from supervisor.adapters.places import uuid4
+from supervisor.adapters.spawn import which
 from supervisor.core.agent_env import IdentityRules, base_environment, identity_rules
 from supervisor.core.entry import (
     MAX_SUMMARY,
@@ -32,23 +31,11 @@ from supervisor.core.entry import (
 from supervisor.core.errors import BadInput, Refused, SupervisorError
 from supervisor.core.ids import agent_name
 from supervisor.core.launch_plan import LaunchPlan, LaunchRequest, plan_launch
-from supervisor.core.ports import Conflict
 from supervisor.core.profile import LaunchProfile
 from supervisor.core.text import bounded, is_text
 from supervisor.runtime.agent_request import MAX_PROMPT_BYTES, AgentRequest
 from supervisor.runtime.compose import Context
-from supervisor.runtime.kept_agent import KeptAgent, Report
-
-if TYPE_CHECKING:
-    from supervisor.runtime.keeper import Keeper
-
-
-class Draft(Struct, frozen=True):
-    """A checked launch: the entry but for its keeper, and the environment that will not be stored."""
-
-    entry: Entry
-    env: Mapping[str, str]
-    prompt: bytes | None
+from supervisor.runtime.intents import Draft
 
 
 class Launcher:
@@ -228,44 +215,6 @@ def _resume_context(
         provider_session_id=session if profile.session.id == "preset" else None,
         model=request.model,
     )
-
-
-def which(binary: str, *, path: str, cwd: str) -> str | None:
-    """The absolute path of an executable file, looked up as the agent's environment would."""
-    if "/" in binary:
-        candidates = [os.path.join(cwd, binary)]
-    else:
-        candidates = [os.path.join(folder, binary) for folder in path.split(os.pathsep) if os.path.isabs(folder)]
-    return next((c for c in candidates if os.path.isfile(c) and os.access(c, os.X_OK)), None)
-
-
-def start_all(context: Context, drafts: Sequence[Draft], keeper: Keeper, report: Report) -> None:
-    """In the keeper: write every intent, then keep the agents. Nothing is spawned before all intents are on disk.
-
-    Raises:
-        OSError: the disk does not take the intents; those written are withdrawn.
-    """
-    written: list[Entry] = []
-    agents: list[KeptAgent] = []
-    try:
-        for draft in drafts:
-            entry = replace(draft.entry, keeper=keeper.ref)
-            if draft.prompt is not None and entry.plan.prompt_file:
-                write_atomic(entry.plan.prompt_file, draft.prompt)
-            if entry.output.transcript:
-                context.parts.transcripts.create(entry.output.transcript)
-            if isinstance(context.store.create(entry), Conflict):
-                raise Refused(f"{entry.name}: its session {entry.session_id} is on record already")
-            written.append(entry)
-            agents.append(KeptAgent(entry, draft.env, parts=context.parts, report=report))
-    except BaseException:
-        for entry in written:
-            context.store.remove_if_unchanged(entry)
-        for draft in drafts:
-            context.parts.transcripts.remove(draft.entry.entry_id)
-        raise
-    for agent in agents:
-        keeper.add(agent)
 
 
 def _no_keeper() -> KeeperRef:

@@ -22,9 +22,10 @@ from supervisor.runtime.activation import Activated, activate
 from supervisor.runtime.agent_request import AgentRequest
 from supervisor.runtime.compose import Context
 from supervisor.runtime.forking import News, fork_keeper, read_news, run_here
+from supervisor.runtime.intents import Draft, start_all
 from supervisor.runtime.keeper import Keeper
 from supervisor.runtime.kept_agent import Report
-from supervisor.runtime.launching import Draft, Launcher, start_all
+from supervisor.runtime.launching import Launcher
 from supervisor.runtime.parentage import refuse_inside_sandbox
 
 Until = Literal["spawned", "ready"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from supervisor.runtime.activation import Activated
     from supervisor.runtime.agent_request import AgentRequest
     from supervisor.runtime.compose import Context
-    from supervisor.runtime.launching import Draft
+    from supervisor.runtime.intents import Draft
     from supervisor.runtime.starting import Started
 
 

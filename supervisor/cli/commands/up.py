@@ -11,7 +11,7 @@ from supervisor.cli.common import json_option, note, open_context, print_json
 if TYPE_CHECKING:
     from supervisor.runtime.activation import Activated
     from supervisor.runtime.agent_request import AgentRequest
-    from supervisor.runtime.launching import Draft
+    from supervisor.runtime.intents import Draft
     from supervisor.runtime.starting import Started
     from supervisor.runtime.trees import Tree
 

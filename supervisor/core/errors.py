@@ -10,6 +10,7 @@ EXIT_REFUSED = 1
 EXIT_USAGE = 2
 EXIT_NOT_FOUND = 3
 EXIT_NOBODY_SERVING = 4
+EXIT_LIMIT = 6
 EXIT_INTERNAL = 70
 
 
@@ -47,6 +48,13 @@ class NotFound(SupervisorError):
 
     code = "not_found"
     exit_code = EXIT_NOT_FOUND
+
+
+class LimitReached(SupervisorError):
+    """A launch would pass a limit against runaway spawning; nothing was started."""
+
+    code = "limit"
+    exit_code = EXIT_LIMIT
 
 
 class BadState(Refused):

@@ -21,7 +21,8 @@ from supervisor.adapters.spawn import SystemSpawner
 from supervisor.adapters.transcripts import TranscriptFiles
 from supervisor.core.errors import BadState, Refused, SupervisorError
 from supervisor.core.ports import ProcessTable
-from supervisor.core.settings import resolve
+from supervisor.core.settings import Value, resolve
+from supervisor.core.spawn_limits import SpawnLimits
 from supervisor.runtime.parts import Limits, Parts
 
 if TYPE_CHECKING:
@@ -106,15 +107,30 @@ class Context:
         return ProfileFiles(cwd=self.cwd, user=config_folder(self.env), trust=self.places.trust)
 
     @cached_property
-    def limits(self) -> Limits:
-        """The settings a keeper works by. A malformed file must not take away the way to stop agents: defaults then."""
+    def _values(self) -> Mapping[str, Value]:
+        """The settings, read once. A malformed file must not take away the way to stop agents: defaults then."""
         try:
-            values = self.settings.values()
+            return self.settings.values()
         except SupervisorError as error:
             from supervisor.runtime.logs import warn
 
             warn(f"{error}; the defaults are used")
-            values = resolve([])
+            return resolve([])
+
+    @cached_property
+    def spawn_limits(self) -> SpawnLimits:
+        """The limits against runaway spawning."""
+        values = self._values
+        return SpawnLimits(
+            max_depth=values["limits.max_depth"].value,
+            max_children=values["limits.max_children"].value,
+            max_agents=values["limits.max_agents"].value,
+        )
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The settings a keeper works by."""
+        values = self._values
         return Limits(
             heartbeat_ms=values["processMatrix.heartbeat_ms"].value,
             watcher_poll_ms=values["processMatrix.watcher_poll_ms"].value,

@@ -32,6 +32,7 @@ from supervisor.core.errors import BadInput, Refused, SupervisorError
 from supervisor.core.ids import agent_name
 from supervisor.core.launch_plan import LaunchPlan, LaunchRequest, plan_launch
 from supervisor.core.profile import LaunchProfile
+from supervisor.core.spawn_limits import check_limits
 from supervisor.core.text import bounded, is_text
 from supervisor.runtime.agent_request import MAX_PROMPT_BYTES, AgentRequest
 from supervisor.runtime.compose import Context
@@ -48,10 +49,11 @@ class Launcher:
         self._inherited: dict[tuple[str, ...], dict[str, str]] = {}
 
     def drafts(self, requests: Sequence[AgentRequest], entries: Sequence[Entry]) -> list[Draft]:
-        """Check everything before anything is started.
+        """Check everything before anything is started; the limits too, so `entries` were read under the lock of names.
 
         Raises:
             SupervisorError: the first thing that is wrong.
+            LimitReached: one agent too many, too deep, or too many below one parent.
         """
         taken = {e.name for e in entries if is_live(e)}
         out: dict[str, Draft] = {}
@@ -64,6 +66,7 @@ class Launcher:
                 if not request.where:
                     raise
                 raise type(error)(f"{request.where}: {error.message}", hint=error.hint) from None
+        check_limits(self._context.spawn_limits, [d.entry for d in out.values()], entries)
         return list(out.values())
 
     def _name(self, request: AgentRequest, taken: set[str]) -> str:

@@ -299,3 +299,16 @@ def test_a_launcher_that_is_killed_leaves_its_detached_agent_alone(sv: Superviso
     assert alive(sv.pid("a1"))
     Path(sv.root / "h" / f"{sv.row('a1')['sessionId']}.session").touch()
     sv.wait_ready("a1")
+
+
+def test_a_launch_beyond_a_limit_is_refused_with_code_6_and_starts_nothing(sv: Supervisor) -> None:
+    """Also from inside an agent, and when several race for the last place."""
+    sv.setting("limits.max_agents", 2)
+    sv.launch("a")
+
+    racing = [sv.start("launch", "--detach", "shell", "--", "sleep", "1000") for _ in range(4)]
+    ends = [r.communicate(timeout=60) for r in racing]
+
+    assert sorted(r.returncode for r in racing) == [0, 6, 6, 6]
+    assert all(b"limits.max_agents is 2" in err for r, (_, err) in zip(racing, ends, strict=True) if r.returncode)
+    assert len(sv.ps()) == 2

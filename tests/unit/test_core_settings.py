@@ -19,6 +19,9 @@ CHOICES = [key for key, s in SETTINGS.items() if s.choices]
         ("processMatrix.heartbeat_ms", 30_000, 1_000, 600_000),
         ("processMatrix.watcher_poll_ms", 25_000, 1_000, 600_000),
         ("transcripts.max_kib", 65_536, 64, 16_777_216),
+        ("limits.max_depth", 8, 1, 64),
+        ("limits.max_children", 128, 1, 10_000),
+        ("limits.max_agents", 1_000, 1, 100_000),
         ("asks.forwarding_timeout_ms", 600_000, 1_000, 604_800_000),
     ],
 )

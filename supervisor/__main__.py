@@ -7,9 +7,17 @@ import sys
 
 def main() -> None:
     """Run the command line; the exit code is documented in docs/reference/exit-codes.md."""
+    words = sys.argv[1:]
+    if words[:1] == ["launch"]:
+        from supervisor.adapters.own_process import mend_streams
+        from supervisor.runtime.seed import plant_for
+
+        mend_streams()
+        plant_for(words)  # before the command line is loaded: a keeper outlives it by hours, and is lighter without it
+
     from supervisor.cli.main import run
 
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run(words))
 
 
 if __name__ == "__main__":

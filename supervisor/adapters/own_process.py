@@ -1,7 +1,11 @@
-"""What a process does to itself: its title, its memory, its role as reaper. Linux; elsewhere each does nothing."""
+"""What a process does to itself: its streams, its title, its memory, its role as reaper.
+
+All but the streams is for Linux, and does nothing elsewhere.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 
 from supervisor.adapters.proc_stat import read_stat
@@ -35,7 +39,6 @@ def retitle(title: str) -> bool:
     if sys.platform != "linux":
         return False
     import ctypes
-    import os
 
     fields = read_stat(os.getpid())
     if fields is None or len(fields) <= _ARG_END:
@@ -46,3 +49,22 @@ def retitle(title: str) -> bool:
         return False
     ctypes.memmove(start, title.encode()[: room - 1].ljust(room, b"\0"), room)
     return True
+
+
+def mend_streams() -> None:
+    """Closed standard streams become /dev/null: otherwise the next file opened would be taken for one."""
+    for fd, mode in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(fd)
+        except OSError:
+            opened = os.open(os.devnull, mode)
+            if opened != fd:
+                os.dup2(opened, fd)
+                os.close(opened)
+            os.set_inheritable(fd, True)  # a foreground agent has three streams as well
+    for name, fd, how in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(fd, how, closefd=False))  # noqa: SIM115  for the life of the process
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

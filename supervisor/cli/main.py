@@ -10,6 +10,7 @@ from importlib import import_module
 import click
 
 from supervisor._version import VERSION
+from supervisor.adapters.own_process import mend_streams
 from supervisor.core.errors import EXIT_INTERNAL, SupervisorError
 
 COMMANDS = {
@@ -81,7 +82,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
 
 def run(args: Sequence[str]) -> int:
     """The whole program; the exit code."""
-    _mend_streams()
+    mend_streams()
     _warn_of_supervisord()
     debug = "--debug" in args
     try:
@@ -131,25 +132,6 @@ def _fail(message: str, code: int, *, debug: bool = False) -> int:
     except (OSError, ValueError):
         pass
     return code
-
-
-def _mend_streams() -> None:
-    """Closed standard streams become /dev/null: otherwise the next file opened would be taken for one."""
-    for fd, mode in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
-        try:
-            os.fstat(fd)
-        except OSError:
-            opened = os.open(os.devnull, mode)
-            if opened != fd:
-                os.dup2(opened, fd)
-                os.close(opened)
-            os.set_inheritable(fd, True)  # a foreground agent has three streams as well
-    for name, fd, how in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(fd, how, closefd=False))  # noqa: SIM115  for the life of the process
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _silence_stdout() -> None:

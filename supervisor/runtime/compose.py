@@ -237,3 +237,8 @@ def from_environment() -> Context:
     except OSError:
         cwd = ""
     return Context(dict(os.environ), cwd=cwd)
+
+
+def inside_agent() -> bool:
+    """Whether an agent of ours is who runs this process: what it launches is detached."""
+    return bool(os.environ.get("SUPERVISOR_SESSION_ID"))

@@ -106,7 +106,7 @@ def fork_keeper(context: Context, fill: Fill, *, keep: tuple[int, ...] = ()) -> 
         # forked twice: an agent's CLI ends all its descendants with a tool call, and a keeper must not be one
         if os.fork() == 0:
             os.close(reader)
-            _be_keeper(context, fill, writer, keep)
+            be_keeper(context, fill, writer, keep)
         os._exit(0)
     gc.unfreeze()
     os.close(writer)
@@ -114,7 +114,8 @@ def fork_keeper(context: Context, fill: Fill, *, keep: tuple[int, ...] = ()) -> 
     return reader
 
 
-def _be_keeper(context: Context, fill: Fill, writer: int, keep: tuple[int, ...]) -> NoReturn:
+def be_keeper(context: Context, fill: Fill, writer: int, keep: tuple[int, ...]) -> NoReturn:
+    """In the forked process: let go of the launcher, keep what `fill` gives, tell the news on `writer`."""
     status = 1
     try:
         os.setsid()

@@ -21,12 +21,13 @@ from supervisor.core.timing import MS
 from supervisor.runtime.activation import Activated, activate
 from supervisor.runtime.agent_request import AgentRequest
 from supervisor.runtime.compose import Context
-from supervisor.runtime.forking import News, fork_keeper, read_news, run_here
+from supervisor.runtime.forking import News, read_news, run_here
 from supervisor.runtime.intents import Draft, start_all
 from supervisor.runtime.keeper import Keeper
 from supervisor.runtime.kept_agent import Report
 from supervisor.runtime.launching import Launcher
 from supervisor.runtime.parentage import refuse_inside_sandbox
+from supervisor.runtime.seed import sow
 
 Until = Literal["spawned", "ready"]
 Choose = Callable[[Activated], Sequence[AgentRequest]]
@@ -65,7 +66,7 @@ def start_detached(
         drafts = Launcher(context).drafts(choose(activated), activated.seen.entries)
         if not drafts:
             return activated, []
-        news = fork_keeper(context, lambda keeper, report: start_all(context, drafts, keeper, report), keep=(names,))
+        news = sow(context, drafts, keep=(names,))
     try:
         results = _Wait(context, drafts, until, tell).results(news)
     finally:

@@ -12,56 +12,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from supervisor.core.ask_wire import approval_pattern
+from supervisor.runtime.tool_use import MAX_PATH, PermissionAsk, Unclear, is_name, tool_use, unfit
 
 MAX_INPUT = 4 * 1024 * 1024
 """A longer event is not read."""
 
-MAX_VALUE = 112 * 1024
-"""Bytes as JSON. A longer command is refused, not cut: a rule or a person would judge a part, and the whole would run.
-
-A request repeats the value six times; with the input below it stays under the wire's bound (a test holds that).
-"""
-
-MAX_SHOWN = 256 * 1024
-"""Bytes as JSON of a tool's input that go along for people to read, beside the value, which is always whole."""
-
-MAX_PATH = 4096
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,199}\Z")
 _EVENT = re.compile(r"[A-Za-z]{1,64}\Z")
-_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "bash": ("bash", ("command",)),
-    "read": ("read", ("file_path",)),
-    "write": ("write", ("file_path",)),
-    "edit": ("edit", ("file_path",)),
-    "multiedit": ("edit", ("file_path",)),
-    "notebookedit": ("edit", ("notebook_path", "file_path")),
-    "webfetch": ("webfetch", ("url",)),
-}
-"""A CLI's tool in lower case → our name for it, and where in its input stands what it is used on."""
-
-
-class PermissionAsk(NamedTuple):
-    """The CLI asks whether a tool may be used. `session` and `transcript` are the CLI's own, None when not told."""
-
-    tool: str
-    value: str
-    cwd: str
-    tool_name: str
-    tool_input: Mapping[str, Any]
-    session: str | None = None
-    transcript: str | None = None
-
-    @property
-    def shown(self) -> Any:
-        """The input for people to read, cut where it is long."""
-        size = _size(self.tool_input)
-        if size <= MAX_SHOWN:
-            return self.tool_input
-        cut = {name: _cut(value) for name, value in self.tool_input.items()}
-        return cut if _size(cut) <= MAX_SHOWN else f"[left out: {size} bytes]"
 
 
 class SessionStarted(NamedTuple):
@@ -70,12 +26,6 @@ class SessionStarted(NamedTuple):
     session: str
     source: str
     transcript: str | None = None
-
-
-class Unclear(NamedTuple):
-    """Not understood."""
-
-    why: str
 
 
 Event = PermissionAsk | SessionStarted | Unclear | None
@@ -98,50 +48,17 @@ def parse(data: bytes) -> Event:
     if name == "SessionStart":
         return _session(raw)
     if name == "PermissionRequest":
-        try:
-            return _permission(raw)
-        except RecursionError:
-            return Unclear("the hook input is nested too deeply")
+        return _permission(raw)
     if not isinstance(name, str) or not _EVENT.match(name) or name.lower() == "permissionrequest":
         return Unclear("the hook input names no event")
     return None
 
 
 def _permission(raw: Mapping[str, Any]) -> PermissionAsk | Unclear:
-    name, given, cwd = raw.get("tool_name"), raw.get("tool_input"), raw.get("cwd")
-    if not isinstance(name, str) or not _NAME.match(name):
-        return Unclear("the hook input names no tool")
-    if not isinstance(given, dict):
-        return Unclear(f"the input of {name} is missing or no object")
-    if not isinstance(cwd, str) or not 0 < len(cwd) <= MAX_PATH:
-        return Unclear("the working directory is missing or malformed")
-    tool, keys = _TOOLS.get(name.lower(), (name if name.startswith("mcp__") else name.lower(), ()))
-    value = _value(given, keys, cwd)
-    if isinstance(value, Unclear):
-        return Unclear(f"{name}: {value.why}")
-    problems = {"value": _unfit(value), "working directory": _unfit(cwd), "input": _no_text(_compact(given))}
-    for what, problem in problems.items():
-        if problem:
-            return Unclear(f"the {what} of {name} {problem}")
-    if (size := _size(approval_pattern(tool, value))) > MAX_VALUE:
-        limit = f"it is {size} bytes long, at most {MAX_VALUE} can be judged whole"
-        return Unclear(f"{name}: {limit}; put it into a file and ask for that")
-    return PermissionAsk(tool, value, cwd, name, given, _text(raw, "session_id"), _transcript(raw))
-
-
-def _value(given: Mapping[str, Any], keys: tuple[str, ...], cwd: str) -> str | Unclear:
-    """What the tool is used on: its command, path or address, else its whole input."""
-    if not keys:
-        return _compact(given)
-    key = next((k for k in keys if k in given), keys[0])
-    value = given.get(key)
-    if not isinstance(value, str) or not value.strip():
-        return Unclear(f"its {key} is missing or no text")
-    if not key.endswith("_path") or value.startswith("~"):
-        return value
-    if os.path.isabs(cwd):
-        value = os.path.join(cwd, value)
-    return os.path.normpath(value)  # `..` must not pass a rule about folders
+    wanted = tool_use(raw.get("tool_name"), raw.get("tool_input"), raw.get("cwd"))
+    if isinstance(wanted, Unclear):
+        return wanted
+    return wanted._replace(session=_text(raw, "session_id"), transcript=_transcript(raw))
 
 
 def _session(raw: Mapping[str, Any]) -> SessionStarted | None:
@@ -162,7 +79,7 @@ def _transcript(raw: Mapping[str, Any]) -> str | None:
     path, agent = _text(raw, "transcript_path"), _text(raw, "agent_id")
     if path is None or agent is None:
         return path
-    if not path.endswith(".jsonl") or not _NAME.match(agent) or "/" in agent:
+    if not path.endswith(".jsonl") or not is_name(agent) or "/" in agent:
         return None
     return os.path.join(path.removesuffix(".jsonl"), "subagents", f"agent-{agent}.jsonl")
 
@@ -170,37 +87,7 @@ def _transcript(raw: Mapping[str, Any]) -> str | None:
 def _text(raw: Mapping[str, Any], key: str) -> str | None:
     """An optional part: nothing depends on it, so a malformed one is left out."""
     value = raw.get(key)
-    return value if isinstance(value, str) and 0 < len(value) <= MAX_PATH and not _unfit(value) else None
-
-
-def _unfit(text: str) -> str | None:
-    """Why a text cannot be shown as what it is."""
-    if _UNFIT.search(text):
-        return "holds control characters; write them as escapes"
-    return _no_text(text)
-
-
-def _no_text(text: str) -> str | None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return "is no valid text"
-    return None
-
-
-def _cut(value: Any) -> Any:
-    """One part of a long input."""
-    keep = MAX_SHOWN // 8
-    text = value if isinstance(value, str) else _compact(value)
-    return value if len(text) <= keep else f"{text[:keep]}… [cut: {len(text)} characters in all]"
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
-
-
-def _size(value: Any) -> int:
-    return len(_compact(value).encode())
+    return value if isinstance(value, str) and 0 < len(value) <= MAX_PATH and not unfit(value) else None
 
 
 def _no_constant(name: str) -> Any:

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from supervisor.core.text import bounded, printable
-from supervisor.hook.event import PermissionAsk, SessionStarted, Unclear, parse
+from supervisor.core import ask_words
+from supervisor.hook.event import SessionStarted, parse
+from supervisor.runtime.tool_use import PermissionAsk, Unclear
 
 if TYPE_CHECKING:
     from supervisor.core.asks import Decision
 
-MAX_MESSAGE = 8_000
-_NESTED = 8
-_NOBODY = frozenset({"unavailable", "gate_error"})
 NOTHING = ""
 
 
@@ -49,41 +47,16 @@ def of_decision(decision: Decision) -> str:
     """The CLI's reply for a decision."""
     if decision.approved is True:
         return _encode({"behavior": "allow"})
-    reason = (decision.reason or "").strip()
-    who = _who(decision.decided_by, decision.responder)
-    if decision.unavailable or who is None:
-        return undecided(reason or "nobody could decide")
-    return _deny(f"denied by {who}: {reason}" if reason else f"denied by {who}, no reason was given")
+    return _deny(ask_words.denial(decision))
 
 
 def undecided(why: str) -> str:
-    """A denial that nobody decided; the model must not take it for the user's will."""
-    return _deny(f"not decided: {why.rstrip('.')}; this is not a refusal by the user")
+    """A denial that nobody decided."""
+    return _deny(ask_words.undecided(why))
 
 
 def _deny(message: str) -> str:
-    return _encode({"behavior": "deny", "message": bounded(printable(message), MAX_MESSAGE)})
-
-
-def _who(decided_by: Any, responder: str | None) -> str | None:
-    """Who denied it, None when nobody did. A forwarded answer names the one who decided in the end."""
-    for _ in range(_NESTED):
-        if not isinstance(decided_by, Mapping) or decided_by.get("kind") != "forwarded":
-            break
-        responder = decided_by.get("responderSessionId") or responder
-        decided_by = decided_by.get("decision")
-    at = f" at session '{responder}'" if isinstance(responder, str) and responder else ""
-    kind = decided_by.get("kind") if isinstance(decided_by, Mapping) else None
-    if kind in _NOBODY:
-        return None
-    if kind == "user":
-        return f"the user{at}"
-    if kind == "rule":
-        origin = decided_by.get("origin")
-        return f"a rule of session '{origin}'" if isinstance(origin, str) and origin else f"a rule{at}"
-    if kind == "authorizer":
-        return f"{decided_by.get('name')}{at}"
-    return at.removeprefix(" at ") or "the parent session"
+    return _encode({"behavior": "deny", "message": message})
 
 
 def _encode(decision: Mapping[str, str]) -> str:

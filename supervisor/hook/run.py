@@ -16,7 +16,8 @@ from supervisor.hook.ended import Ended, Parent, unread
 if TYPE_CHECKING:
     from supervisor.core.asks import Decision
     from supervisor.core.ports import Clock
-    from supervisor.hook.event import PermissionAsk, SessionStarted
+    from supervisor.hook.event import SessionStarted
+    from supervisor.runtime.tool_use import PermissionAsk
 
 INPUT_WAIT_MS = 40 * TICK_MS
 """How long the event may take to arrive; CLIs write it at once."""
@@ -111,9 +112,16 @@ class OneRun:
 
     def prove(self, started: SessionStarted) -> None:
         """Write down which session the CLI is in."""
-        from supervisor.hook.proof import write_proof
+        from supervisor.runtime.session_proof import write_proof
 
-        problem = write_proof(started, env=self._env, pid=self._parent.pid, clock=self._clock)
+        problem = write_proof(
+            started.session,
+            source=started.source,
+            transcript=started.transcript,
+            env=self._env,
+            pid=self._parent.pid,
+            clock=self._clock,
+        )
         if problem:
             self.complaint = f"supervisor-hook: the session id was not proven: {problem}\n"
 
@@ -168,8 +176,9 @@ def read_input(fd: int, *, wait_ms: int, clock: Clock) -> bytes:
 
 def _misused(why: str, stdin: int, clock: Clock) -> Outcome:
     """A CLI that calls us wrongly gets its denial, a person gets the usage."""
-    from supervisor.hook.event import PermissionAsk, Unclear, parse
+    from supervisor.hook.event import parse
     from supervisor.hook.reply import undecided
+    from supervisor.runtime.tool_use import PermissionAsk, Unclear
 
     err = f"supervisor-hook: {why}\n{arguments.USAGE}\n"
     data = b"" if os.isatty(stdin) else read_input(stdin, wait_ms=MISUSED_WAIT_MS, clock=clock)

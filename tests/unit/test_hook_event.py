@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from supervisor.core.ask_wire import MAX_BYTES, build_request, encode_request
-from supervisor.hook.event import MAX_INPUT, MAX_VALUE, PermissionAsk, SessionStarted, Unclear, parse
+from supervisor.hook.event import MAX_INPUT, SessionStarted, parse
+from supervisor.runtime.tool_use import MAX_VALUE, PermissionAsk, Unclear
 
 DATA = Path(__file__).parent.parent / "data" / "hook"
 OTHERS = [

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from supervisor.core.ask_reasons import NO_TARGET, WITHDRAWN, undecidable
 from supervisor.core.asks import Decision, abandoned
 from supervisor.hook.__main__ import LAST_RESORT
-from supervisor.hook.event import PermissionAsk, SessionStarted, parse
+from supervisor.hook.event import SessionStarted, parse
 from supervisor.hook.reply import reply
+from supervisor.runtime.tool_use import PermissionAsk
 
 DATA = Path(__file__).parent.parent / "data" / "hook"
 ALLOWED = Decision(approved=True, state="approved", responder="p-1", decided_by={"kind": "user", "via": "select"})

@@ -13,7 +13,7 @@ import pytest
 from supervisor.adapters.bells import BellFiles, drain
 from supervisor.core.ids import encode
 from supervisor.hook.event import SessionStarted
-from supervisor.hook.proof import write_proof
+from supervisor.runtime.session_proof import write_proof
 from supervisor.testing.clock import FakeClock
 
 ENTRY = "b03a054629d3"
@@ -35,7 +35,14 @@ class Root:
         (self.home / "process-matrix" / f"worker-{encode(session)}.json").write_text(json.dumps(body))
 
     def prove(self, started: SessionStarted = STARTED, **env: str) -> str | None:
-        return write_proof(started, env={**self.env, **env}, pid=4711, clock=FakeClock(wall_ms=1234))
+        return write_proof(
+            started.session,
+            source=started.source,
+            transcript=started.transcript,
+            env={**self.env, **env},
+            pid=4711,
+            clock=FakeClock(wall_ms=1234),
+        )
 
     def proof(self) -> Any:
         return json.loads((self.home / "proofs" / f"{ENTRY}.json").read_text())

@@ -1,4 +1,4 @@
-"""The proof of the session that a CLI is in: written at each of its session starts, for the keeper to read.
+"""The proof of the session that an agent is in: written by its hook or driver at each session start, for the keeper.
 
 Owns `<home>/proofs/<entry id>.json`. Decides nothing: whether to believe it (the pid is in it) is the keeper's.
 """
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from supervisor.adapters.atomic_file import read_bounded, write_atomic
 from supervisor.adapters.bells import BellFiles
-from supervisor.hook.event import SessionStarted
 from supervisor.runtime.targets import read_session
 
 if TYPE_CHECKING:
@@ -23,17 +22,19 @@ if TYPE_CHECKING:
 _ENTRY = re.compile(r"[0-9a-f]{8,64}\Z")
 
 
-def write_proof(started: SessionStarted, *, env: Mapping[str, str], pid: int, clock: Clock) -> str | None:
-    """Write it and ring the keeper; what was in the way, if something was."""
+def write_proof(
+    session: str, *, source: str, transcript: str | None, env: Mapping[str, str], pid: int, clock: Clock
+) -> str | None:
+    """Write it and ring the keeper; what was in the way, if something was. `pid`: the CLI, or what speaks for it."""
     home, entry = env.get("SUPERVISOR_HOME", ""), env.get("SUPERVISOR_ENTRY_ID", "")
     if not os.path.isabs(home) or not _ENTRY.match(entry):
         return "SUPERVISOR_HOME or SUPERVISOR_ENTRY_ID is missing or malformed"
     path = proof_path(home, entry)
     before = proven_session(path)
     body = {
-        "sessionId": started.session,
-        "source": started.source,
-        "transcriptPath": started.transcript,
+        "sessionId": session,
+        "source": source,
+        "transcriptPath": transcript,
         "at": clock.wall_ms(),
         "pid": pid,
     }
@@ -43,7 +44,7 @@ def write_proof(started: SessionStarted, *, env: Mapping[str, str], pid: int, cl
         write_atomic(path, json.dumps(body, separators=(",", ":")).encode())
     except OSError as error:
         return f"{path} could not be written: {error.strerror}"
-    _ring_keeper(home, entry, (env.get("SUPERVISOR_SESSION_ID", ""), before, started.session))
+    _ring_keeper(home, entry, (env.get("SUPERVISOR_SESSION_ID", ""), before, session))
     return None
 
 

@@ -30,6 +30,8 @@ COMMANDS = {
     "asks": "Show the asks that wait, or their history",
     "answer": "Allow or deny an ask",
     "inbox": "Answer asks as they come",
+    "task": "Say whether a task is still to be worked on",
+    "checkpoint": "Keep how far an agent has come, for a resume",
     "profiles": "List, show, check, copy and trust launch profiles",
     "settings": "Show and set settings",
     "reconcile": "Repair the records once: re-attach, close, tidy up",

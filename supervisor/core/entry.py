@@ -25,7 +25,10 @@ WindDownReason = Literal["parent_lost", "parent_shutdown", "user_cleanup"]
 
 
 class ResumeContext(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a resume needs, in one place: there are no parallel fields elsewhere in the entry."""
+    """What a resume needs, in one place: there are no parallel fields elsewhere in the entry.
+
+    `checkpoint`, `pointers` and `summary` are what the agent itself, or a script, wants it to be told when it resumes.
+    """
 
     profile: str
     cwd: str
@@ -35,6 +38,7 @@ class ResumeContext(Struct, frozen=True, kw_only=True, rename="camel"):
     model: str | None = None
     checkpoint: str | None = None
     pointers: tuple[str, ...] = ()
+    summary: str | None = None
 
 
 class AgentIdentity(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from supervisor.adapters.profile_files import ProfileFiles
     from supervisor.adapters.settings_files import SettingsFiles
+    from supervisor.adapters.task_files import TaskFile
     from supervisor.runtime.ask_facts import AskParts, AskSettings
 
 EXIT_WATCH_VARIABLE = "SUPERVISOR_EXIT_WATCH"
@@ -98,6 +99,13 @@ class Context:
         from supervisor.adapters.settings_files import SettingsFiles
 
         return SettingsFiles(user=config_folder(self.env), root=self.places.settings)
+
+    @cached_property
+    def tasks(self) -> TaskFile:
+        """Which tasks are blocked or done."""
+        from supervisor.adapters.task_files import TaskFile
+
+        return TaskFile(self.places.home, self.places.locks)
 
     @cached_property
     def profiles(self) -> ProfileFiles:

@@ -23,6 +23,7 @@ COMMANDS = {
     "show": "Show everything recorded about an agent",
     "why": "Explain in a paragraph what an agent is up to, and what to do",
     "logs": "Show an agent's transcript",
+    "enroll": "Record an agent that was not launched by supervisor",
     "attach": "Go to an agent's tmux pane",
     "stop": "Stop agents, with everything they started",
     "wait": "Wait until agents have ended",

@@ -187,6 +187,7 @@ class Entry(Struct, frozen=True, kw_only=True, rename="camel"):
     stop_grace_ms: int | None = None
     parent: ParentRef | None = None
     tree: str | None = None
+    enrolled: bool = False
     task_ref: str | None = None
     task_summary: str | None = None
     terminal: Terminal = Terminal()

@@ -29,14 +29,14 @@ def activate(context: Context) -> Activated:
 
         entries = [a.entry for a in done.attach]
         news = fork_keeper(context, lambda keeper, report: attach_all(context, entries, keeper, report))
-        claimed = _claimed(news)
-        attached = tuple(a for a in done.attach if a.entry.key in claimed)
+        keys = claimed(news)
+        attached = tuple(a for a in done.attach if a.entry.key in keys)
         return Activated(scan(context.parts), done.changed, attached)
     return Activated(scan(context.parts) if done.changed else seen, done.changed, ())
 
 
-def _claimed(fd: int) -> set[str]:
-    """The keys that the new keeper won. It says `kept` when it has tried them all."""
+def claimed(fd: int) -> set[str]:
+    """The keys that a new keeper won. It says `kept` when it has tried them all."""
     from supervisor.runtime.forking import read_news
 
     keys: set[str] = set()

@@ -117,7 +117,7 @@ class Keeper:
         """TERM: wind the agents down. HUP: the terminal is gone; a foreground agent hears of it, others do not care."""
         if number == signal.SIGTERM:
             for agent in self.agents:
-                agent.stop()
+                agent.wind_down()
         elif self._foreground:
             for agent in self.agents:
                 if agent.leader:

@@ -69,6 +69,7 @@ class KeptAgent:
         self._stop_began = 0
         self._proof = Proof(parts)
         self.at_rest = False
+        self._released = False
         self.transcript = entry.output.transcript
         self.heartbeat_due = parts.clock.monotonic_ns() + self._first_heartbeat(entry)
 
@@ -90,8 +91,12 @@ class KeptAgent:
 
     @property
     def done(self) -> bool:
-        """Nothing left to do: its end is on disk, or another keeper has it."""
-        return self.record.lost or (isinstance(self.entry.state, Closed | Resumable) and not self.record.dirty)
+        """Nothing left to do: its end is on disk, or another keeper has it, or the next one will."""
+        return (
+            self._released
+            or self.record.lost
+            or (isinstance(self.entry.state, Closed | Resumable) and not self.record.dirty)
+        )
 
     @property
     def is_stopping(self) -> bool:
@@ -310,8 +315,15 @@ class KeptAgent:
 
     # -- stopping
 
+    def wind_down(self) -> None:
+        """The keeper was told to end: stop the agent; one that was enrolled is not ours to end, and is let go."""
+        if self.entry.enrolled and self.entry.want == "up":
+            self._released, self.at_rest = True, False
+        else:
+            self.stop()
+
     def stop(self) -> None:
-        """Begin the ladder, whatever the record says (the keeper itself was told to end)."""
+        """Begin the ladder, whatever the record says."""
         self.at_rest = False
         if self._stopping is None:
             grace = self.entry.stop_grace_ms

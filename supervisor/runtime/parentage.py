@@ -1,11 +1,13 @@
 """Who is the parent of what is launched now: named, or taken from the environment and checked. Decides by `core` facts.
 
 An inherited variable proves nothing: a tmux server or a shell may merely carry it. The parent must be on record, alive,
-and an ancestor of this launcher by process identity.
+and an ancestor of this launcher by process identity. Such an ancestor is the parent also when no variable names it: an
+enrolled agent knows nothing of us.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -14,6 +16,7 @@ from supervisor.core.entry import Entry, ParentRef, is_live
 from supervisor.core.errors import BadInput, Refused
 from supervisor.core.identity import ProcessKey, same_process
 from supervisor.core.ids import session_id
+from supervisor.core.liveness import comparable
 from supervisor.runtime.compose import Context
 
 _MAX_DEPTH = 4096
@@ -74,28 +77,50 @@ def refuse_inside_sandbox(context: Context, entries: Sequence[Entry]) -> None:
 
 
 def from_environment(context: Context, entries: Sequence[Entry]) -> Parentage:
-    """The agent that we run inside of, if the environment says so and the process table agrees.
+    """The agent that we run inside of: named by the environment, or found above us; the process table must agree."""
+    entry, doubt = _named_by_variables(context, entries)
+    if entry is not None:
+        return Parentage(named(entry), inside=entry)
+    above = recorded_ancestor(context, entries)
+    if above is not None:
+        return Parentage(named(above), f"{doubt}: ignored; the parent is {above.name}" if doubt else None)
+    return Parentage(None, f"{doubt}: ignored; launched as a master (--parent names one)" if doubt else None)
 
-    Raises:
-        Refused: inside a tool sandbox, where a launched agent would die with the tool call.
-    """
+
+def _named_by_variables(context: Context, entries: Sequence[Entry]) -> tuple[Entry | None, str | None]:
+    """The agent that the environment names, or why what it names is none."""
     variable = "SUPERVISOR_SESSION_ID" if context.env.get("SUPERVISOR_SESSION_ID") else "SUPERVISOR_PARENT_SESSION"
     raw = context.env.get(variable)
     if not raw:
-        return Parentage(None)
+        return None, None
     pid = context.env.get("SUPERVISOR_PARENT_PID")
     if variable == "SUPERVISOR_PARENT_SESSION" and pid and positive_pid(pid) is None:
-        return _ignored(f"SUPERVISOR_PARENT_PID={pid[:40]!r} is no positive pid")
+        return None, f"SUPERVISOR_PARENT_PID={pid[:40]!r} is no positive pid"
     try:
         wanted = session_id(raw)
     except BadInput as error:
-        return _ignored(f"{variable} is malformed ({error})")
+        return None, f"{variable} is malformed ({error})"
     entry = next((e for e in entries if e.session_id == wanted and is_live(e)), None)
     if entry is None or entry.generation.process is None:
-        return _ignored(f"{variable} names {wanted}, which is no running agent on record")
+        return None, f"{variable} names {wanted}, which is no running agent on record"
     if not _is_ancestor(context, entry.generation.process.key):
-        return _ignored(f"{variable} names {entry.name}, but this command does not run inside it")
-    return Parentage(named(entry), inside=entry)
+        return None, f"{variable} names {entry.name}, but this command does not run inside it"
+    return entry, None
+
+
+def recorded_ancestor(context: Context, entries: Sequence[Entry]) -> Entry | None:
+    """The nearest live agent on record that this process descends from, by identity."""
+    here = context.processes.machine()
+    leaders = {
+        p.key.pid: e for e in entries if is_live(e) and (p := e.generation.process) and comparable(p.machine, here)
+    }
+    for pid in _above(context) if leaders else ():
+        entry = leaders.get(pid)
+        process = entry.generation.process if entry else None
+        seen = context.processes.identify(pid) if process else None
+        if process is not None and seen is not None and same_process(process.key, seen):
+            return entry
+    return None
 
 
 def refuse_sandbox(context: Context, entry: Entry) -> None:
@@ -117,18 +142,18 @@ def refuse_sandbox(context: Context, entry: Entry) -> None:
 
 
 def _is_ancestor(context: Context, key: ProcessKey) -> bool:
-    import os
+    """Whether we are that process or descend from it."""
+    if key.pid != os.getpid() and key.pid not in _above(context):
+        return False
+    seen = context.processes.identify(key.pid)
+    return seen is not None and same_process(key, seen)
 
-    pid: int | None = os.getpid()
-    for _ in range(_MAX_DEPTH):
-        if pid is None:
-            return False
-        if pid == key.pid:
-            seen = context.processes.identify(pid)
-            return seen is not None and same_process(key, seen)
+
+def _above(context: Context) -> list[int]:
+    """Our ancestors, the nearest first."""
+    out: list[int] = []
+    pid = context.processes.parent_of(os.getpid())
+    while pid is not None and len(out) < _MAX_DEPTH:
+        out.append(pid)
         pid = context.processes.parent_of(pid)
-    return False
-
-
-def _ignored(why: str) -> Parentage:
-    return Parentage(None, f"{why}: ignored; launched as a master (--parent names one)")
+    return out

@@ -114,7 +114,7 @@ def why(parts: Parts, entry: Entry, seen: Scan) -> str:
     judged = seen.judgements[entry.entry_id]
     kin = [e for e in seen.entries if e.parent and e.parent.session_id == entry.session_id and is_live(e)]
     parent = next((e for e in seen.entries if entry.parent and e.session_id == entry.parent.session_id), None)
-    origin = f"launched {span(now.wall_ms - entry.started_at)} ago"
+    origin = f"{'enrolled' if entry.enrolled else 'launched'} {span(now.wall_ms - entry.started_at)} ago"
     if entry.parent:
         origin += f" as a child of {parent.name if parent else entry.parent.session_id}"
         if parent is None:

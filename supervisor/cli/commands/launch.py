@@ -82,7 +82,7 @@ class _Choice:
         self._context = context
         self._given = given
         self._interactive = interactive or tmux
-        self.inside = bool(context.env.get("SUPERVISOR_SESSION_ID"))
+        self.inside = _launched_by_an_agent(context)
 
     def foreground(self, detach: bool, wait_for: str | None) -> bool:
         """Detached when asked, when something is to be waited for, or when an agent launches."""
@@ -175,6 +175,17 @@ class _Choice:
         if found.warning:
             note(found.warning)
         return found.parent
+
+
+def _launched_by_an_agent(context: Context) -> bool:
+    """By the environment; without a terminal also by descent: an enrolled agent's tool shell names nobody."""
+    if context.env.get("SUPERVISOR_SESSION_ID"):
+        return True
+    if sys.stdin.isatty():
+        return False
+    from supervisor.runtime.parentage import recorded_ancestor
+
+    return recorded_ancestor(context, context.store.list()) is not None
 
 
 def _text(value: object) -> str | None:

@@ -10,12 +10,15 @@ from supervisor.cli.common import complete_agents, json_option, open_context, pr
 @click.command("tree", epilog="Example: supervisor tree lead --all")
 @click.argument("agent_id", metavar="[ID]", required=False, shell_complete=complete_agents)
 @click.option("--all", "-a", "show_all", is_flag=True, help="Also agents that have ended.")
+@click.option("--discover", is_flag=True, help="Show agent processes that nobody launched through supervisor instead.")
 @json_option
-def command(agent_id: str | None, show_all: bool, as_json: bool) -> None:
+def command(agent_id: str | None, show_all: bool, discover: bool, as_json: bool) -> None:
     """Show the agents as a tree, or the part below one.
 
     An ended parent of live children stays visible, so that orphans are seen where they belong.
     """
+    if discover:
+        return _discover(agent_id, as_json=as_json)
     from supervisor.cli.seeing import look, tell_corrupt, with_tombstones
     from supervisor.core.errors import NotFound
     from supervisor.core.resolve import resolve
@@ -44,7 +47,29 @@ def command(agent_id: str | None, show_all: bool, as_json: bool) -> None:
             return {**msgspec.to_builtins(row), "children": [data(c) for c in node.children]}
 
         print_json([data(n) for n in nodes])
-        return
+        return None
     from supervisor.cli.render import tree
 
-    tree(nodes, by_id)
+    return tree(nodes, by_id)
+
+
+def _discover(agent_id: str | None, *, as_json: bool) -> None:
+    """Processes of this user that run an agent's program and are no recorded agent's. Looks only."""
+    from supervisor.core.errors import UsageError
+    from supervisor.core.text import printable
+    from supervisor.runtime.discovering import discover
+
+    if agent_id is not None:
+        raise UsageError("--discover takes no ID")
+    context = open_context(prepare=False)
+    found = discover(context, context.store.list())
+    if as_json:
+        import msgspec
+
+        print_json([{**msgspec.to_builtins(f), "toDo": f"supervisor enroll --pid {f.pid}"} for f in found])
+        return
+    for agent in found:
+        click.echo(printable(f"{agent.profile} · pid {agent.pid} · {agent.program} · in {agent.cwd or '(unreadable)'}"))
+        click.echo(f"  to have its children recorded below it: supervisor enroll --pid {agent.pid}")
+    if not found:
+        click.echo("every agent process of yours is on record, or none runs")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from supervisor.adapters.atomic_file import make_private, read_bounded, temp_name, write_atomic, writer_of_temp
@@ -30,15 +30,7 @@ class AskFiles:
 
     def sessions(self) -> Sequence[str]:
         """The sessions that have an inbox."""
-        from urllib.parse import unquote
-
-        found = []
-        for name in _names(os.path.join(self.root, "sessions")):
-            session = unquote(name)
-            with contextlib.suppress(UnicodeEncodeError):
-                if encode(session) == name and session not in ("", ".", ".."):
-                    found.append(session)
-        return found
+        return _session_names(_names(os.path.join(self.root, "sessions")))
 
     # -- requests
 
@@ -161,6 +153,10 @@ class AskFiles:
         except OSError:
             return ()
 
+    def serving_sessions(self, most: int) -> Sequence[str]:
+        """The sessions that have a serving heartbeat, alive or not: at most so many."""
+        return _session_names((n[:-5] for n in _names(self._serving) if n.endswith(".json")), most)
+
     # -- tidying
 
     def sweep_temps(self, session: str, alive: Callable[[int], bool]) -> int:
@@ -235,6 +231,20 @@ def _read(path: str, limit: int = MAX_BYTES + 1) -> bytes | None:
 def _unlink(path: str) -> None:
     with contextlib.suppress(OSError):
         os.unlink(path)
+
+
+def _session_names(names: Iterable[str], most: int | None = None) -> Sequence[str]:
+    from urllib.parse import unquote
+
+    found: list[str] = []
+    for name in names:
+        session = unquote(name)
+        with contextlib.suppress(UnicodeEncodeError):
+            if encode(session) == name and session not in ("", ".", ".."):
+                found.append(session)
+        if len(found) == most:
+            break
+    return found
 
 
 def _names(folder: str) -> Sequence[str]:

@@ -28,7 +28,7 @@ class ReviewLog:
                 too_long = os.fstat(fd).st_size > MAX_LOG_BYTES
             finally:
                 os.close(fd)
-            if too_long:
+            if too_long and os.stat(self._path).st_size > MAX_LOG_BYTES:  # else another process has just moved it
                 os.replace(self._path, f"{self._path}.1")
 
     def read(self) -> Iterator[dict[str, Any]]:

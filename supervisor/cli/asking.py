@@ -29,6 +29,7 @@ def summary(item: Pending, entries: Sequence[Entry]) -> dict[str, Any]:
         "cwd": cwd_of(item),
         "ageMs": item.age_ms,
         "lookedAt": item.looked_by is not None,
+        "lookedSince": item.looked_by.since if item.looked_by else None,
         "askerDead": item.asker_dead,
         "taskRef": request.ours.get("taskRef"),
         "input": request.ours.get("input"),

@@ -232,6 +232,18 @@ def hops_of(request: Request) -> tuple[str, ...]:
     return tuple(hops)
 
 
+def about_ask(request: Request, session_id: str) -> dict[str, Any]:
+    """What every line of the review log says of an ask: never what it was to be used on."""
+    return {
+        "ask": request.id,
+        "session": session_id,
+        "requester": request.requester,
+        "agent": request.agent_name,
+        "tool": request.surface,
+        "hops": request.ours.get("hops", []),
+    }
+
+
 def _encode(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
 

@@ -48,9 +48,10 @@ class Waiting(NamedTuple):
 
 
 class Done(NamedTuple):
-    """Decided."""
+    """Decided. `seen`: how the target was judged, where the ask was given up by that."""
 
     decision: Decision
+    seen: Judgement | None = None
 
 
 AskState = Waiting | Done
@@ -100,7 +101,7 @@ def step(state: AskState, event: AskEvent, *, now: int) -> tuple[AskState, tuple
     if isinstance(event, Answered):
         return _answered(event.response)
     if isinstance(event, Withdrawn):
-        return _abandon(WITHDRAWN)
+        return _abandon(WITHDRAWN, state.last)
     if isinstance(event, Moved):
         return state._replace(target=event.target, unserved_since=None, last=None, now=now), (
             "remove_request",
@@ -151,16 +152,16 @@ def _judged(state: Waiting, seen: Judgement, now: int) -> tuple[AskState, tuple[
     if seen.answer == "not_serving":
         since = state.unserved_since if state.unserved_since is not None else now
         if now - since >= SERVING_GRACE_MS * MS:
-            return _abandon(not_serving(state.target.session_id, seen))
+            return _abandon(not_serving(state.target.session_id, seen), seen)
         return state._replace(unserved_since=since, last=seen), ()
     state = state._replace(unserved_since=None, last=seen)
     if now >= state.deadline and state.looked_since is None:
-        return _abandon(timeout(state.target.session_id, state.timeout_ms))
+        return _abandon(timeout(state.target.session_id, state.timeout_ms), seen)
     return state, ()
 
 
-def _abandon(reason: Reason) -> tuple[AskState, tuple[Effect, ...]]:
-    return Done(abandoned(reason)), ("remove_request",)
+def _abandon(reason: Reason, seen: Judgement | None = None) -> tuple[AskState, tuple[Effect, ...]]:
+    return Done(abandoned(reason), seen), ("remove_request",)
 
 
 def abandoned(reason: Reason) -> Decision:

@@ -24,7 +24,10 @@ class Target(NamedTuple):
 
 
 class ServingBeat(NamedTuple):
-    """A serving heartbeat: pi's three fields, and ours where a supervisor wrote it (else None). Times in ms, ns."""
+    """A serving heartbeat: pi's three fields, and ours where a supervisor wrote it (else None). Times in ms, ns.
+
+    `since` (epoch ms) is a claim's: when somebody began to look.
+    """
 
     session_id: str
     pid: int
@@ -35,6 +38,7 @@ class ServingBeat(NamedTuple):
     pid_namespace: int | None = None
     monotonic_ns: int | None = None
     keeper_id: str | None = None
+    since: int | None = None
 
 
 class Here(NamedTuple):
@@ -79,16 +83,18 @@ def parse_beat(data: bytes) -> ServingBeat | None:
         pid_namespace=_whole(raw.get("pidNamespace")),
         monotonic_ns=_whole(raw.get("monotonicNs")),
         keeper_id=raw["keeperId"] if isinstance(raw.get("keeperId"), str) else None,
+        since=_whole(raw.get("since")),
     )
 
 
 def encode_beat(beat: ServingBeat) -> bytes:
     """The record with numbers of fixed width, so that rewriting it in place never tears it."""
+    since = f',"since":{beat.since}' if beat.since is not None else ""
     return (
         f'{{"sessionId":{json.dumps(beat.session_id)},"pid":{beat.pid:>10},"updatedAt":{int(beat.updated_at):>16},'
         f'"startTicks":{beat.start_ticks or 0:>20},"bootId":{json.dumps(beat.boot_id)},'
         f'"hostId":{json.dumps(beat.host_id)},"pidNamespace":{beat.pid_namespace or 0:>12},'
-        f'"monotonicNs":{beat.monotonic_ns or 0:>20},"keeperId":{json.dumps(beat.keeper_id)}}}\n'
+        f'"monotonicNs":{beat.monotonic_ns or 0:>20},"keeperId":{json.dumps(beat.keeper_id)}{since}}}\n'
     ).encode()
 
 

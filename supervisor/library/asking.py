@@ -14,7 +14,7 @@ from supervisor.core.ask_reasons import TOO_LARGE, Reason
 from supervisor.core.ask_wire import build_request, encode_request
 from supervisor.core.asks import Decision, abandoned
 from supervisor.core.serving import Target
-from supervisor.library.registry import is_serving
+from supervisor.library.registry import serving_here
 from supervisor.runtime.ask_call import MAX_ASK, read_timeout_ms
 from supervisor.runtime.asking import ASK_BELL, Asker, new_ask_id
 from supervisor.runtime.compose import Context
@@ -61,9 +61,10 @@ def ask(
         size = len(encode_request(request))
     except (TypeError, ValueError, RecursionError):
         return abandoned(BAD_INPUT)
+    asker = Asker(home, clock=context.clock, registered=serving_here)
     if size > MAX_ASK:
-        return abandoned(TOO_LARGE)
-    return Asker(home, clock=context.clock, registered=is_serving).ask(
+        return asker.given_up(request, TOO_LARGE)
+    return asker.ask(
         request,
         target,
         timeout_ms=timeout_ms or read_timeout_ms(context.env, home),

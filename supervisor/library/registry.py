@@ -73,6 +73,13 @@ def is_serving(session: str) -> bool:
         return bool(state["serving"].get(session))
 
 
+def serving_here() -> list[str]:
+    """All sessions of this process that serve."""
+    state = shared()
+    with state["lock"]:
+        return list(state["serving"])
+
+
 def _add(kind: str, key: str, value: object) -> object:
     token, state = object(), shared()
     with state["lock"]:

@@ -20,11 +20,13 @@ from supervisor.core.answering import (
     receive,
     unavailable,
 )
+from supervisor.core.ask_age import age_ms, stamped
 from supervisor.core.ask_reasons import Reason, expired
 from supervisor.core.ask_wire import (
     Malformed,
     Request,
     Response,
+    about_ask,
     encode_request,
     encode_response,
     parse_request,
@@ -37,7 +39,7 @@ from supervisor.core.liveness import Now
 from supervisor.core.rules import decide
 from supervisor.core.serving import Target
 from supervisor.core.timing import MS, TICK_MS
-from supervisor.runtime.ask_facts import AskFacts, AskParts, AskSettings
+from supervisor.runtime.ask_facts import AskFacts, AskParts, AskSettings, here_of
 from supervisor.runtime.logs import warn
 from supervisor.runtime.parts import Parts
 from supervisor.runtime.serving_marks import ServingMarks
@@ -50,6 +52,13 @@ class Escalated(Struct):
     state: Waiting
 
 
+class Unfetched(Struct):
+    """An ask that has its answer since then (monotonic ns); its asker has not fetched it."""
+
+    request: Request
+    since: int
+
+
 class Session(Struct):
     """What is known of one session between turns."""
 
@@ -58,7 +67,7 @@ class Session(Struct):
     stamp: int = -1
     waiting: dict[str, Request] = {}
     escalated: dict[str, Escalated] = {}
-    answered: dict[str, Request] = {}
+    answered: dict[str, Unfetched] = {}
 
     @property
     def id(self) -> str:
@@ -138,10 +147,10 @@ class Answering:
                     self._take(session, ask_id, parse_request(data, stem=ask_id), now)
 
     def _take(self, session: Session, ask_id: str, request: Request | Malformed, now: Now) -> None:
-        good = request if isinstance(request, Request) else None
+        good = stamped(request, here_of(now)) if isinstance(request, Request) else None
         tool, value = (good.surface or "", good.value or "") if good else ("", "")
         how = receive(
-            request,
+            good or request,
             session=session.id,
             mode=self._mode(session.entry),
             presence=session.presence,
@@ -152,7 +161,7 @@ class Answering:
                 lineage=self._facts.lineage(session.entry, self._settings.rules),
             ),
             requester_dead=good is not None and self._facts.requester_dead(good, now),
-            age_ms=max(now.wall_ms - good.created_at, 0) if good else 0,
+            age_ms=age_ms(good, here_of(now)) if good else 0,
             timeout_ms=self._settings.timeout_ms,
             now=now.wall_ms,
         )
@@ -170,7 +179,7 @@ class Answering:
         if isinstance(how, Escalate):
             return self._escalate(session, request, how.hops, now)
         session.waiting[request.id] = request
-        self._log("prompted", _about(request, session.id), now)
+        self._log("prompted", about_ask(request, session.id), now)
         return self.announce(request)
 
     # -- passing on
@@ -190,7 +199,7 @@ class Answering:
         target = Target(parent.session_id, "entry")
         waiting = begin(target, timeout_ms=self._settings.timeout_ms, now=now.monotonic_ns)
         session.escalated[request.id] = Escalated(request, waiting)
-        self._log("escalated", {**_about(request, session.id), "to": parent.session_id}, now)
+        self._log("escalated", {**about_ask(request, session.id), "to": parent.session_id}, now)
         beat = self._facts.beat_of(parent.session_id)
         if beat is not None and beat.keeper_id:
             self._parts.bells.ring(beat.keeper_id)
@@ -217,7 +226,10 @@ class Answering:
         assert isinstance(state, Done)
         del session.escalated[request.id]
         self._asks.files.remove_request(parent, request.id)
-        return self._undecided(session, request, Reason(state.decision.code, state.decision.reason or ""), now)
+        reason = Reason(state.decision.code, state.decision.reason or "")
+        seen = self._facts.evidence(state.seen)
+        self._log("given_up", {**about_ask(request, session.id), "to": parent, "code": reason.code, **seen}, now)
+        return self._undecided(session, request, reason, now)
 
     def _undecided(self, session: Session, request: Request, reason: Reason, now: Now) -> None:
         """The parent could not: a person here, if there is one, else the truth."""
@@ -243,10 +255,10 @@ class Answering:
                 del session.waiting[ask_id]
                 response = unavailable(expired(session.id), session.id, now.wall_ms)
                 self._answer(session, ask_id, request, response, "expired", now)
-        for ask_id, request in tuple(session.answered.items()):
+        for ask_id, left in tuple(session.answered.items()):
             if not files.has_response(session.id, ask_id):
                 del session.answered[ask_id]
-            elif self._facts.requester_dead(request, now) or self._too_old(request, now):
+            elif self._facts.requester_dead(left.request, now) or self._too_long(now.monotonic_ns - left.since):
                 files.remove_response(session.id, ask_id)
 
     def _remove_bell(self, request: Request) -> None:
@@ -255,13 +267,16 @@ class Answering:
             self._parts.bells.remove(f"ask-{request.id}")
 
     def _too_old(self, request: Request, now: Now) -> bool:
-        return now.wall_ms - request.created_at > self._settings.timeout_ms
+        return self._too_long(age_ms(request, here_of(now)) * MS)
+
+    def _too_long(self, ns: int) -> bool:
+        return ns > self._settings.timeout_ms * MS
 
     def _settled(self, session: Session, ask_id: str, now: Now) -> None:
         """Its asker has its answer, or has gone: nothing of it stays."""
         request = session.waiting.pop(ask_id, None)
         if request is not None:
-            session.answered[ask_id] = request
+            session.answered[ask_id] = Unfetched(request, now.monotonic_ns)
         escalated = session.escalated.pop(ask_id, None)
         if escalated is not None:
             self._asks.files.remove_request(escalated.state.target.session_id, ask_id)
@@ -279,10 +294,10 @@ class Answering:
             except OSError as error:
                 return warn("an answer could not be written, the ask is looked at again", ask=ask_id, why=str(error))
             if request is not None:
-                session.answered[ask_id] = request
+                session.answered[ask_id] = Unfetched(request, now.monotonic_ns)
                 ring_asker(self._parts, request)
         self._asks.files.remove_request(session.id, ask_id)
-        about = _about(request, session.id) if request else {"ask": ask_id, "session": session.id}
+        about = about_ask(request, session.id) if request else {"ask": ask_id, "session": session.id}
         outcome = {"approved": response.approved, "by": response.decided_by, "reason": response.reason}
         return self._log(event, {**about, **outcome}, now)
 
@@ -301,14 +316,3 @@ def ring_asker(parts: Parts, request: Request) -> None:
     bell = request.ours.get("bell")
     if isinstance(bell, str) and valid_id(bell):
         parts.bells.ring(bell)
-
-
-def _about(request: Request, session_id: str) -> dict[str, object]:
-    return {
-        "ask": request.id,
-        "session": session_id,
-        "requester": request.requester,
-        "agent": request.agent_name,
-        "tool": request.surface,
-        "hops": request.ours.get("hops", []),
-    }

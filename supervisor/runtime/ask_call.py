@@ -38,27 +38,31 @@ def ask(
     explicit: str | None = None,
     timeout_ms: int | None = None,
     ended: Callable[[], bool] = lambda: False,
+    looked: Callable[[bool], None] = lambda _looking: None,
 ) -> Decision:
-    """Ask for permission to use `tool` on `value`. `ended`: whether nobody needs the answer any more."""
+    """Ask for permission to use `tool` on `value`.
+
+    `ended` tells whether nobody needs the answer any more; `looked` is told when somebody begins or ceases to look.
+    """
     home = env.get("SUPERVISOR_HOME", "")
     if not os.path.isabs(home):
         return abandoned(NO_TARGET)
-    found = resolve_target(env, home, explicit=explicit)
-    if isinstance(found, Reason):
-        return abandoned(found)
     try:
-        if not check_root(home):  # no root, no session: and none is made for an ask
-            return abandoned(not_serving(found.session_id, Judgement("not_serving", "heartbeat", "absent")))
+        used = check_root(home)
     except BadState as error:
         return abandoned(Reason("bad_state_root", str(error)))
+    found = resolve_target(env, home, explicit=explicit)
+    if not used:  # no root, no session: and none is made for an ask
+        absent = Judgement("not_serving", "heartbeat", "absent")
+        return abandoned(found if isinstance(found, Reason) else not_serving(found.session_id, absent))
     clock = SystemClock()
+    asker = Asker(home, clock=clock)
     ask_id = new_ask_id(os.urandom(16))
-    requester = env.get("SUPERVISOR_SESSION_ID") or "unknown"
     request = build_request(
         ask_id,
         now=clock.wall_ms(),
-        requester=requester,
-        target=found.session_id,
+        requester=env.get("SUPERVISOR_SESSION_ID") or "unknown",
+        target="" if isinstance(found, Reason) else found.session_id,
         agent_name=_name_of(env, home) or "unknown",
         tool=tool,
         value=value,
@@ -72,21 +76,23 @@ def ask(
             **({"input": tool_input} if tool_input is not None else {}),
         },
     )
-
+    if isinstance(found, Reason):
+        return asker.given_up(request, found)
     if len(encode_request(request)) > MAX_ASK:
-        return abandoned(TOO_LARGE)
+        return asker.given_up(request, TOO_LARGE)
 
     def now_at() -> Target | Reason:
         return resolve_target(env, home, explicit=explicit)
 
     with _told_to_end() as (wake, told):
-        return Asker(home, clock=clock).ask(
+        return asker.ask(
             request,
             found,
             timeout_ms=timeout_ms or read_timeout_ms(env, home),
             wake=wake,
             withdrawn=lambda: told() or ended(),
             moved=now_at if found.source == "entry" else None,
+            looked=looked,
         )
 
 

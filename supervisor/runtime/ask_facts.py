@@ -21,7 +21,14 @@ from supervisor.core.ids import encode
 from supervisor.core.liveness import Now
 from supervisor.core.rules import Authority, Rule
 from supervisor.core.serving import Here, Judgement, ServingBeat, judge, parse_beat
+from supervisor.runtime.asking import MAX_SERVING_TOLD, evidence
 from supervisor.runtime.parts import Parts
+
+
+def here_of(now: Now) -> Here:
+    """The observer, for what the children's side shares."""
+    machine = now.machine
+    return Here(machine.host_id, machine.boot_id, machine.pid_namespace, now.wall_ms, now.monotonic_ns)
 
 
 class AskSettings(Struct, frozen=True, kw_only=True):
@@ -70,9 +77,11 @@ class AskFacts:
 
     def judge(self, beat: ServingBeat | None, now: Now) -> Judgement:
         """Judge any mark of the same form."""
-        machine = now.machine
-        here = Here(machine.host_id, machine.boot_id, machine.pid_namespace, now.wall_ms, now.monotonic_ns)
-        return judge("entry", beat=beat, ticks=self._ticks(beat.pid) if beat else None, here=here)
+        return judge("entry", beat=beat, ticks=self._ticks(beat.pid) if beat else None, here=here_of(now))
+
+    def evidence(self, seen: Judgement | None) -> dict[str, object]:
+        """How a target was judged, and who serves, for the log."""
+        return evidence(seen, self._asks.files.serving_sessions(MAX_SERVING_TOLD))
 
     def attended(self, now: Now) -> set[str]:
         """The sessions (or `*`, or trees) that somebody has an inbox open for."""
@@ -102,12 +111,14 @@ class AskFacts:
         machine = now.machine
         if process.get("hostId") != machine.host_id:
             return False
-        if process.get("bootId") != machine.boot_id:
+        boot, pid, ticks = process.get("bootId"), process.get("pid"), process.get("startTicks")
+        if not boot or not isinstance(pid, int) or not isinstance(ticks, int):
+            return False  # it could not tell itself
+        if boot != machine.boot_id:
             return True
-        pid = process.get("pid")
-        if process.get("pidNamespace") != machine.pid_namespace or not isinstance(pid, int):
+        if process.get("pidNamespace") != machine.pid_namespace:
             return False
-        return self._ticks(pid) != process.get("startTicks")
+        return self._ticks(pid) != ticks
 
     def lineage(self, entry: Entry, rules: tuple[Rule, ...]) -> list[Authority]:
         """Who decides, from this session up to the root, by what is on record."""

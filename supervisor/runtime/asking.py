@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from supervisor.adapters.ask_files import AskFiles
 from supervisor.adapters.bells import BellFiles, drain
 from supervisor.adapters.clock import SystemClock
 from supervisor.adapters.proc_stat import boot_id, pid_namespace, start_ticks
+from supervisor.adapters.review_log import ReviewLog
+from supervisor.core.ask_age import asked
 from supervisor.core.ask_reasons import WRITE_FAILED, Reason, directories
-from supervisor.core.ask_wire import Request, encode_request, parse_response
+from supervisor.core.ask_wire import Request, about_ask, encode_request, parse_response
 from supervisor.core.asks import (
     Answered,
     AskEvent,
@@ -38,6 +40,8 @@ from supervisor.core.timing import TICK_MS
 ASK_BELL = "ask-"
 CLAIM_FRESH_MS = 20 * TICK_MS
 """A claim is renewed at every heartbeat of the inbox; one that is older belongs to an inbox that was killed."""
+MAX_SERVING_TOLD = 20
+"""An abandonment names at most so many sessions that serve: a line of the log stays a line."""
 
 
 class Places:
@@ -48,6 +52,7 @@ class Places:
         self.forwarding = os.path.join(home, "forwarding")
         self.bells = os.path.join(home, "run", "bells")
         self.host_id_file = os.path.join(home, "host-id")
+        self.review_log = os.path.join(home, "logs", "asks.jsonl")
 
     def host_id(self) -> str:
         """The host's id; empty when the root was never used."""
@@ -59,7 +64,7 @@ class Places:
 
 
 class Asker:
-    """Asks of one process. `registered` tells whether an in-process session serves; `moved` the current target."""
+    """Asks of one process. `registered` tells which sessions serve in this very process."""
 
     def __init__(
         self,
@@ -67,12 +72,13 @@ class Asker:
         *,
         clock: SystemClock,
         forwarding: str | None = None,
-        registered: Callable[[str], bool] = lambda _session: False,
+        registered: Callable[[], Sequence[str]] = lambda: (),
     ) -> None:
         places = Places(home)
         self._clock = clock
         self._files = AskFiles(forwarding or places.forwarding)
         self._bells = BellFiles(places.bells)
+        self._review = ReviewLog(places.review_log)
         self._registered = registered
         self._machine = (places.host_id(), boot_id(), pid_namespace())
 
@@ -85,28 +91,53 @@ class Asker:
         wake: int | None = None,
         withdrawn: Callable[[], bool] = lambda: False,
         moved: Callable[[], Target | Reason] | None = None,
+        looked: Callable[[bool], None] = lambda _looking: None,
     ) -> Decision:
         """Ask and wait. `wake` is a descriptor that becomes readable when `withdrawn` may have changed.
 
-        Never raises for what a peer or the disk does: that is a denial with its reason.
+        `moved` tells the current target, `looked` is told when somebody begins or ceases to look at the ask. Never
+        raises for what a peer or the disk does: that is a denial with its reason.
         """
-        ask_id = request.id
+        request = request._replace(ours={**request.ours, "asked": asked(self._here())})
         problem = self._write(request, target)
         if problem is not None:
-            return abandoned(problem)
+            return self.given_up(request, problem, seen=self.judge(target))
+        self._log("requested", request, {})
         state: AskState = begin(target, timeout_ms=timeout_ms, now=self._clock.monotonic_ns())
+        looking = False
         try:
-            with self._bell(ask_id) as bell:
+            with self._bell(request.id) as bell:
                 self._ring(target)
                 while isinstance(state, Waiting):
-                    for event in self._look(ask_id, state, withdrawn, moved):
+                    target = state.target
+                    for event in self._look(request.id, state, withdrawn, moved):
                         state = self._step(state, event, request)
                     if isinstance(state, Waiting):
+                        if looking is not (state.looked_since is not None):
+                            looking = not looking
+                            looked(looking)
                         self._sleep(bell, wake)
         finally:
             at = state.target if isinstance(state, Waiting) else target
-            self._files.remove_request(at.session_id, ask_id)
-        return state.decision
+            self._files.remove_request(at.session_id, request.id)
+        return self._told(request._replace(target=target.session_id), state)
+
+    def _told(self, request: Request, state: Done) -> Decision:
+        """What an answer says, its session has logged; what the child has concluded by itself, it logs."""
+        decision = state.decision
+        if decision.responder is not None:
+            return decision
+        return self.given_up(request, Reason(decision.code, decision.reason or ""), seen=state.seen)
+
+    def given_up(self, request: Request, reason: Reason, *, seen: Judgement | None = None) -> Decision:
+        """The denial that nobody decided, on record: how the target was judged, and who serves."""
+        local = seen is not None and seen.channel == "registry"
+        serving = self._registered() if local else self._files.serving_sessions(MAX_SERVING_TOLD)
+        self._log("abandoned", request, {"code": reason.code, "reason": reason.text, **evidence(seen, serving)})
+        return abandoned(reason)
+
+    def _log(self, event: str, request: Request, fields: Mapping[str, object]) -> None:
+        self._review.append(event, {**about_ask(request, request.target), **fields}, at=self._clock.wall_ms())
 
     def _step(self, state: AskState, event: AskEvent, request: Request) -> AskState:
         if not isinstance(state, Waiting):
@@ -151,10 +182,12 @@ class Asker:
     def judge(self, target: Target) -> Judgement:
         """Whether the target serves, as can be seen from here."""
         beat = self._beat_of(target.session_id)
-        host, boot, namespace = self._machine
-        here = Here(host, boot, namespace, self._clock.wall_ms(), self._clock.monotonic_ns())
         ticks = start_ticks(beat.pid) if beat else None
-        return judge(target.source, registered=self._registered(target.session_id), beat=beat, ticks=ticks, here=here)
+        registered = target.source == "registry" and target.session_id in self._registered()
+        return judge(target.source, registered=registered, beat=beat, ticks=ticks, here=self._here())
+
+    def _here(self) -> Here:
+        return Here(*self._machine, self._clock.wall_ms(), self._clock.monotonic_ns())
 
     def _beat_of(self, session: str) -> ServingBeat | None:
         data = self._files.read_beat(session)
@@ -165,9 +198,7 @@ class Asker:
         claim = parse_beat(data) if data else None
         if claim is None:
             return False
-        host, boot, namespace = self._machine
-        here = Here(host, boot, namespace, self._clock.wall_ms(), self._clock.monotonic_ns())
-        seen = judge("env", beat=claim, ticks=start_ticks(claim.pid), here=here)
+        seen = judge("env", beat=claim, ticks=start_ticks(claim.pid), here=self._here())
         return seen.answer == "serving" and (seen.age_ms or 0) < CLAIM_FRESH_MS
 
     def _write(self, request: Request, target: Target) -> Reason | None:
@@ -204,6 +235,12 @@ class Asker:
         ready, _, _ = select.select(fds, [], [], TICK_MS / 1000)
         if bell in ready and bell is not None:
             drain(bell)
+
+
+def evidence(seen: Judgement | None, serving: Sequence[str]) -> dict[str, object]:
+    """How a target was judged (nothing when it was not) and the sessions that serve, for the log."""
+    how = {"channel": seen.channel, "state": seen.state, "heartbeatAgeMs": seen.age_ms} if seen else {}
+    return {**how, "serving": list(serving)[:MAX_SERVING_TOLD]}
 
 
 def new_ask_id(random: bytes) -> str:

@@ -76,7 +76,7 @@ class Attending:
         self._desk, self._facts = Desk(parts, asks), AskFacts(parts, asks)
         self._known: dict[str, Known] = {}
         self._serial = 0
-        self._claimed: dict[int, Pending] = {}
+        self._claimed: dict[int, tuple[Pending, int]] = {}
         self._strangers: set[str] = set()
         self._stamp: object = None
         self._renew_at = self._look_at = self._rest_until = 0
@@ -210,16 +210,19 @@ class Attending:
         item = self.waiting.get(key)
         if item is None:
             return
+        _, since = self._claimed.get(key, (item, 0))
+        if not since:
+            self._desk.log_claim(item, self.me, now)
+        self._claimed[key] = (item, since or now.wall_ms)
         for place in self._places(item):
             other = self._facts.claim(place.session_id, item.request.id, now)
             ours = other is None or other.keeper_id == self.me.keeper_id
             if ours and self._desk.waits(place):
-                self._desk.claim(place, self.me, now)
-        self._claimed[key] = item
+                self._desk.claim(place, self.me, now, since=since or now.wall_ms)
 
     def unclaim(self, key: int) -> None:
         """Take our claims back."""
-        item = self._claimed.pop(key, None)
+        item, _ = self._claimed.pop(key, (None, 0))
         now = self._parts.now()
         for place in self._places(item) if item else ():
             claim = self._facts.claim(place.session_id, place.request.id, now)
@@ -265,5 +268,5 @@ def _same(one: Request, other: Request) -> bool:
 
 
 def _decided_on(request: Request) -> Request:
-    ours = {k: v for k, v in request.ours.items() if k not in ("hops", "bell")}
+    ours = {k: v for k, v in request.ours.items() if k not in ("hops", "bell", "asked")}
     return request._replace(target="", ours=ours)

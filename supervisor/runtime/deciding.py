@@ -5,6 +5,7 @@ Owns nothing; the keeper of the asked session notices by the files.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from typing import Literal
@@ -12,7 +13,16 @@ from typing import Literal
 from msgspec import Struct
 
 from supervisor.core.answering import by_person
-from supervisor.core.ask_wire import Malformed, Request, encode_response, hops_of, parse_request, parse_response
+from supervisor.core.ask_age import age_ms
+from supervisor.core.ask_wire import (
+    Malformed,
+    Request,
+    about_ask,
+    encode_response,
+    hops_of,
+    parse_request,
+    parse_response,
+)
 from supervisor.core.entry import Entry, KeeperRef
 from supervisor.core.errors import BadInput, NotFound
 from supervisor.core.liveness import Now
@@ -20,7 +30,7 @@ from supervisor.core.rules import Approval
 from supervisor.core.serving import ServingBeat, encode_beat
 from supervisor.core.text import one_line
 from supervisor.runtime.answering import ring_asker
-from supervisor.runtime.ask_facts import AskFacts, AskParts
+from supervisor.runtime.ask_facts import AskFacts, AskParts, here_of
 from supervisor.runtime.parts import Parts
 
 Remember = Literal["child", "session"]
@@ -67,7 +77,7 @@ class Desk:
                 other = found.get(ask_id)
                 if item is not None and (other is None or len(hops_of(item.request)) > len(hops_of(other.request))):
                     found[ask_id] = item
-        return sorted(found.values(), key=lambda p: (p.request.created_at, p.request.id))
+        return sorted(found.values(), key=lambda p: (-p.age_ms, p.request.created_at, p.request.id))
 
     def find(self, wanted: str) -> Pending:
         """The pending ask that an id or a unique prefix names.
@@ -118,22 +128,23 @@ class Desk:
         self._asks.files.remove_claim(session_id, request.id)
         ring_asker(self._parts, request)
         self._ring_keeper(session_id)
-        fields = {"ask": request.id, "session": session_id, "requester": request.requester, "approved": approved}
-        by = {"kind": "user", "who": who}
-        self._asks.review.append(
-            "answered", {**fields, "by": by, "reason": reason, "remember": remember}, at=now.wall_ms
-        )
+        fields = {**about_ask(request, session_id), "approved": approved, "by": {"kind": "user", "who": who}}
+        self._asks.review.append("answered", {**fields, "reason": reason, "remember": remember}, at=now.wall_ms)
         if remember:  # last: an answer that applies must not be undone by a disk that cannot remember it
             self._remember(session_id, request, remember, now)
         return Outcome("applied")
 
-    def claim(self, pending: Pending, keeper: KeeperRef, now: Now) -> None:
-        """Say that somebody looks at it: its timeout waits. Renewed while it is on the screen."""
-        try:
-            beat = mark(pending.request.id, keeper, now)
+    def claim(self, pending: Pending, keeper: KeeperRef, now: Now, *, since: int) -> None:
+        """Say that somebody looks at it since then (epoch ms): its timeout waits. Renewed while it is on the screen."""
+        beat = mark(pending.request.id, keeper, now)._replace(since=since)
+        with contextlib.suppress(OSError):
             self._asks.files.claim(pending.session_id, pending.request.id, encode_beat(beat))
-        except OSError:
-            return
+
+    def log_claim(self, pending: Pending, keeper: KeeperRef, now: Now) -> None:
+        """Once, when somebody begins to look."""
+        by = {"kind": "user", "who": person(), "pid": keeper.process.key.pid}
+        about = about_ask(pending.request, pending.session_id)
+        self._asks.review.append("claimed", {**about, "by": by}, at=now.wall_ms)
 
     def unclaim(self, pending: Pending) -> None:
         """Nobody looks any more."""
@@ -151,7 +162,7 @@ class Desk:
         return Pending(
             session_id,
             request,
-            max(now.wall_ms - request.created_at, 0),
+            age_ms(request, here_of(now)),
             self._facts.claim(session_id, ask_id, now),
             self._facts.requester_dead(request, now),
         )

@@ -26,6 +26,7 @@ def command(tool: str, value: str, tool_input: str | None, explicit: str | None,
     decide: exit 4 within about two seconds, with who, since when, and what to do; that is never a user's refusal.
     """
     import json
+    import time
 
     from supervisor.core.errors import EXIT_NOBODY_SERVING, UsageError
     from supervisor.runtime.ask_call import ask
@@ -39,7 +40,12 @@ def command(tool: str, value: str, tool_input: str | None, explicit: str | None,
             raise UsageError("--input is no JSON") from None
     context = from_environment()
     env = {**context.env, "SUPERVISOR_HOME": context.places.home}
-    decision = ask(env, tool=tool, value=value, cwd=context.cwd, tool_input=parsed, explicit=explicit)
+
+    def looked(looking: bool) -> None:
+        at = time.strftime("%H:%M:%S")
+        note(f"being looked at since {at}, the timeout waits" if looking else f"looked at no more since {at}")
+
+    decision = ask(env, tool=tool, value=value, cwd=context.cwd, tool_input=parsed, explicit=explicit, looked=looked)
     if as_json:
         print_json(
             {

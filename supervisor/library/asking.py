@@ -16,7 +16,7 @@ from supervisor.core.asks import Decision, abandoned
 from supervisor.core.serving import Target
 from supervisor.library.registry import serving_here
 from supervisor.runtime.ask_call import MAX_ASK, read_timeout_ms
-from supervisor.runtime.asking import ASK_BELL, Asker, new_ask_id
+from supervisor.runtime.asking import Asker, new_ask_id, own_part
 from supervisor.runtime.compose import Context
 
 BAD_INPUT = Reason("malformed", "the permission request is malformed: it cannot be written as JSON text")
@@ -49,13 +49,7 @@ def ask(
         tool=tool,
         value=value,
         cwd=context.cwd,
-        ours={
-            "bell": ASK_BELL + ask_id,
-            "process": _process(context),
-            "nonce": os.urandom(8).hex(),
-            "hops": [],
-            **({"input": tool_input} if tool_input is not None else {}),
-        },
+        ours=own_part(ask_id, _process(context), tool_input=tool_input),
     )
     try:
         size = len(encode_request(request))

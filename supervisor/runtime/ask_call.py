@@ -19,7 +19,7 @@ from supervisor.core.ask_wire import build_request, encode_request
 from supervisor.core.asks import Decision, abandoned
 from supervisor.core.errors import BadState
 from supervisor.core.serving import Judgement, Target
-from supervisor.runtime.asking import ASK_BELL, Asker, Places, new_ask_id
+from supervisor.runtime.asking import Asker, Places, new_ask_id, own_part
 from supervisor.runtime.targets import resolve_target
 
 MAX_ASK = 900 * 1024
@@ -67,14 +67,7 @@ def ask(
         tool=tool,
         value=value,
         cwd=cwd,
-        ours={
-            "bell": ASK_BELL + ask_id,
-            "process": _process(home),
-            "nonce": os.urandom(8).hex(),
-            "hops": [],
-            **({"taskRef": env["SUPERVISOR_TASK_REF"]} if env.get("SUPERVISOR_TASK_REF") else {}),
-            **({"input": tool_input} if tool_input is not None else {}),
-        },
+        ours=own_part(ask_id, _process(home), task_ref=env.get("SUPERVISOR_TASK_REF"), tool_input=tool_input),
     )
     if isinstance(found, Reason):
         return asker.given_up(request, found)

@@ -9,6 +9,7 @@ import os
 import select
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from supervisor.adapters.ask_files import AskFiles
 from supervisor.adapters.bells import BellFiles, drain
@@ -246,3 +247,17 @@ def evidence(seen: Judgement | None, serving: Sequence[str]) -> dict[str, object
 def new_ask_id(random: bytes) -> str:
     """`perm-<uuid4>`, as pi names them, from 16 random bytes."""
     return f"perm-{uuid4_of(random)}"
+
+
+def own_part(
+    ask_id: str, process: Mapping[str, Any], *, task_ref: str | None = None, tool_input: Any = None
+) -> dict[str, Any]:
+    """What a new request carries under `supervisor`. `process` is the asking one, as far as it can tell itself."""
+    return {
+        "bell": ASK_BELL + ask_id,
+        "process": process,
+        "nonce": os.urandom(8).hex(),
+        "hops": [],
+        **({"taskRef": task_ref} if task_ref else {}),
+        **({"input": tool_input} if tool_input is not None else {}),
+    }

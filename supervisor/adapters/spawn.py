@@ -9,9 +9,19 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from supervisor.core.identity import ProcessKey
 from supervisor.core.ports import Exit, ProcessTable, Spawned, SpawnFailed, SpawnRequest
+
+
+class Piped(NamedTuple):
+    """A child, and our ends of its standard streams."""
+
+    key: ProcessKey
+    stdin: int
+    stdout: int
+    stderr: int
 
 
 class SystemSpawner:
@@ -40,7 +50,7 @@ class SystemSpawner:
                 start_new_session=request.new_session,
             )
         except (OSError, ValueError) as error:
-            return SpawnFailed(_why(error, request))
+            return SpawnFailed(_why(error, request.argv[0], request.cwd))
         finally:
             for fd in (stdin, output):
                 if fd is not None:
@@ -48,6 +58,22 @@ class SystemSpawner:
         self._children[child.pid] = child
         key = self._processes.identify(child.pid)
         return Spawned(key or ProcessKey(child.pid, 0))  # no key: a zombie that the platform does not describe
+
+    def spawn_piped(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Piped | SpawnFailed:
+        """Start a child in a session of its own that we speak to: its three standard streams are pipes of ours."""
+        pipe = subprocess.PIPE
+        try:
+            child = subprocess.Popen(
+                argv, env=env, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, bufsize=0
+            )
+        except (OSError, ValueError) as error:
+            return SpawnFailed(_why(error, argv[0], cwd))
+        self._children[child.pid] = child
+        assert child.stdin and child.stdout and child.stderr
+        fds = [os.dup(stream.fileno()) for stream in (child.stdin, child.stdout, child.stderr)]
+        for stream in (child.stdin, child.stdout, child.stderr):
+            stream.close()
+        return Piped(self._processes.identify(child.pid) or ProcessKey(child.pid, 0), *fds)
 
     def reap(self) -> Sequence[tuple[int, Exit]]:
         """Every child that has ended, also adopted orphans (we are a subreaper). Never blocks."""
@@ -84,16 +110,16 @@ def _device(path: str) -> bool:
     return path.startswith("/dev/")
 
 
-def _why(error: OSError | ValueError, request: SpawnRequest) -> str:
+def _why(error: OSError | ValueError, program: str, cwd: str) -> str:
     if not isinstance(error, OSError):
-        return f"{request.argv[0]}: {error}"
-    if isinstance(error, FileNotFoundError) and not os.path.isdir(request.cwd):
-        return f"its folder {request.cwd} does not exist"
-    about = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else request.argv[0]
-    if about == request.argv[0] and isinstance(error, FileNotFoundError):
+        return f"{program}: {error}"
+    if isinstance(error, FileNotFoundError) and not os.path.isdir(cwd):
+        return f"its folder {cwd} does not exist"
+    about = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else program
+    if about == program and isinstance(error, FileNotFoundError):
         return f"{about} was not found"
-    if about == request.argv[0] and isinstance(error, PermissionError):
-        return f"{about} may not be executed (or {request.cwd} not entered)"
+    if about == program and isinstance(error, PermissionError):
+        return f"{about} may not be executed (or {cwd} not entered)"
     return f"{about}: {error.strerror}"
 
 

@@ -1,0 +1,17 @@
+"""The kinds of drivers: a name, its protocol, its link. Imports the one that is wanted."""
+
+from __future__ import annotations
+
+from supervisor.drivers.effects import Job, Speaker
+from supervisor.drivers.links import Link
+
+KINDS: tuple[str, ...] = ()
+
+
+def make(kind: str, job: Job) -> tuple[Speaker, Link]:
+    """A speaker of this kind for one job, and the link it speaks over.
+
+    Raises:
+        ValueError: there is no such kind.
+    """
+    raise ValueError(kind)

@@ -23,6 +23,7 @@ from supervisor.testing import (
     FakeSpawner,
     MemoryBeats,
     MemoryBells,
+    MemoryProofs,
     MemoryStore,
     MemoryTranscripts,
     make_entry,
@@ -45,6 +46,7 @@ class Fakes(Struct, kw_only=True):
     bells: MemoryBells
     transcripts: MemoryTranscripts
     session_files: FakeSessionFiles
+    proofs: MemoryProofs
 
 
 MakeSpawner = Callable[[FakeProcessTable, int, MemoryBeats], FakeSpawner]
@@ -66,6 +68,7 @@ def make_fakes(
         bells=MemoryBells(),
         transcripts=MemoryTranscripts(),
         session_files=FakeSessionFiles(),
+        proofs=MemoryProofs(),
     )
 
 
@@ -85,6 +88,7 @@ def make_parts(fakes: Fakes, *, heartbeat_ms: int = 30_000, transcript_bytes: in
         bells=fakes.bells,
         transcripts=fakes.transcripts,
         session_files=fakes.session_files,
+        proofs=fakes.proofs,
     )
 
 

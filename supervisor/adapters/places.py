@@ -37,6 +37,7 @@ class Places:
         self.heartbeats = os.path.join(self.run, "heartbeats")
         self.bells = os.path.join(self.run, "bells")
         self.hooks = os.path.join(home, "hooks")
+        self.proofs = os.path.join(home, "proofs")
         self.forwarding = os.path.join(home, "forwarding")
         self.approvals = os.path.join(home, "approvals")
         self.inboxes = os.path.join(self.run, "inboxes")

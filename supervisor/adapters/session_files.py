@@ -7,16 +7,17 @@ import os
 import re
 from collections.abc import Mapping
 
-_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+_SESSION = "{session_id}"
+_FIELD = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)|\{session_id\}")
 
 
 class SystemSessionFiles:
-    """Expands `$VAR` and `~` by the agent's environment, `*` by the file system."""
+    """Expands `$VAR` and `~` by the agent's environment, `{session_id}` by the session, `*` by the file system."""
 
-    def find(self, patterns: tuple[str, ...], env: Mapping[str, str]) -> str | None:
-        """The first existing file; a pattern with an unset variable is skipped."""
+    def find(self, patterns: tuple[str, ...], env: Mapping[str, str], session: str | None) -> str | None:
+        """The first existing file; a pattern with an unset variable, or without the session it names, is skipped."""
         for pattern in patterns:
-            path = expand(pattern, env)
+            path = expand(pattern, env, session)
             if path is None:
                 continue
             found = sorted(glob.glob(path)) if "*" in path else [path] if os.path.exists(path) else []
@@ -32,17 +33,17 @@ class SystemSessionFiles:
             return 0
 
 
-def expand(pattern: str, env: Mapping[str, str]) -> str | None:
-    """The pattern with variables filled in (their values are no patterns); None when one is unset."""
+def expand(pattern: str, env: Mapping[str, str], session: str | None) -> str | None:
+    """The pattern with session and variables filled in (what they hold is no pattern); None when one is unset."""
     if pattern.startswith("~/"):
         pattern = "$HOME" + pattern[1:]
     missing = False
 
     def value(match: re.Match[str]) -> str:
         nonlocal missing
-        found = env.get(match.group(1), "")
+        found = session if match.group() == _SESSION else env.get(match.group(1))
         missing = missing or not found
-        return glob.escape(found) if "*" in pattern else found
+        return glob.escape(found or "") if "*" in pattern else found or ""
 
-    expanded = _VARIABLE.sub(value, pattern)
+    expanded = _FIELD.sub(value, pattern)
     return None if missing else expanded

@@ -34,9 +34,9 @@ class TranscriptFiles:
         except OSError:
             return None
 
-    def head(self, path: str) -> bytes:
-        """The first bytes; empty when there is no file."""
-        return _at(path, 0, _CHUNK)
+    def head(self, path: str, start: int = 0) -> bytes:
+        """The first bytes from `start` on; empty when there is no file."""
+        return _at(path, start, _CHUNK)
 
     def cap(self, path: str, limit: int) -> bool:
         """`cap` of this module."""

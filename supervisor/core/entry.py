@@ -49,10 +49,17 @@ class AgentIdentity(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Generation(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One OS process behind the entry. `process` is None between intent and spawn; the nonce is in its environment."""
+    """One OS process behind the entry. `process` is None between intent and spawn; the nonce is in its environment.
+
+    `resumes`: the CLI's session that it is started to go on with, None for a new one. `session`: the CLI's session that
+    this very process has proven to be in, None until then. `output_from`: where in the transcript its output begins.
+    """
 
     nonce: str
     process: ProcessRef | None = None
+    resumes: str | None = None
+    session: str | None = None
+    output_from: int = 0
 
 
 class KeeperRef(Struct, frozen=True, rename="camel"):

@@ -139,7 +139,7 @@ def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
         env_given=request.env_given,
         allowed_paths=request.allowed_paths,
         paths_enforced=profile.enforces_paths and bool(profile.argv.path),
-        session_files=tuple(p.replace("{session_id}", request.session_id) for p in profile.session.files),
+        session_files=profile.session.files,
         capture_key=profile.session.capture_key,
         ready=profile.ready.when if request.mode == "headless" else "spawned",
         ready_timeout_ms=profile.ready.timeout_seconds * 1000,

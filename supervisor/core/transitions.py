@@ -56,12 +56,12 @@ def _tally(entry: Entry, death: Death) -> tuple[Death, ...]:
     return (*entry.deaths, death)[-max(MAX_DEATHS, entry.plan.restart.intensity + 1) :]
 
 
-def spawned(entry: Entry, process: ProcessRef, *, now: int) -> Entry:
-    """The agent's process exists; the nonce stays the one of the intent."""
+def spawned(entry: Entry, process: ProcessRef, *, output_from: int = 0, now: int) -> Entry:
+    """The agent's process exists; the nonce stays the one of the intent, and so does what it resumes."""
     return _move(
         entry,
         Running(since=now),
-        generation=Generation(nonce=entry.generation.nonce, process=process),
+        generation=replace(entry.generation, process=process, output_from=output_from),
         heartbeat_at=now,
     )
 
@@ -73,12 +73,47 @@ def ready(entry: Entry, *, now: int) -> Entry:
     return _move(entry, replace(entry.state, ready_at=now))
 
 
-def restarting(entry: Entry, *, nonce: str, death: Death, attempt: int, not_before: int | None, now: int) -> Entry:
+def in_session(entry: Entry, session: str, file: str | None) -> Entry:
+    """The running generation has proven which of the CLI's sessions it is in, and where that one is kept.
+
+    What is stored follows a new agent, and one that changes its session inside (clear, resume, fork). It does not
+    follow a generation that was to go on with a session and came up in another: that is a failed resume.
+    """
+    before, context = entry.generation, entry.agent.resume_context
+    entry = replace(entry, generation=replace(before, session=session))
+    if context is None:
+        return entry
+    stored = context.provider_session_id
+    if before.resumes not in (None, session) and before.session != stored:
+        return entry
+    file = file or (context.session_file if session == stored else None)
+    context = replace(context, provider_session_id=session, session_file=file)
+    return replace(entry, agent=replace(entry.agent, resume_context=context))
+
+
+def kept_in(entry: Entry, file: str) -> Entry:
+    """The CLI's own file of the session was seen."""
+    context = entry.agent.resume_context
+    if context is None:
+        return entry
+    return replace(entry, agent=replace(entry.agent, resume_context=replace(context, session_file=file)))
+
+
+def restarting(
+    entry: Entry,
+    *,
+    nonce: str,
+    resumes: str | None = None,
+    death: Death,
+    attempt: int,
+    not_before: int | None,
+    now: int,
+) -> Entry:
     """The agent died and its policy starts it again: a new generation, and one more line in the tally."""
     return _move(
         entry,
         Starting(since=now, attempt=attempt, not_before=not_before),
-        generation=Generation(nonce=nonce),
+        generation=Generation(nonce=nonce, resumes=resumes),
         deaths=_tally(entry, death),
     )
 

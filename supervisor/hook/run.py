@@ -89,7 +89,7 @@ class OneRun:
             elsewhere=self._elsewhere(wanted),
         )
         decision = ask(
-            self._env_in(wanted.session),
+            self._env,
             tool=wanted.tool,
             value=wanted.value,
             cwd=wanted.cwd,
@@ -136,20 +136,6 @@ class OneRun:
             tool_input=wanted.tool_input,
             since_ms=self._since_ms,
         )
-
-    def _env_in(self, session: str | None) -> Mapping[str, str]:
-        """The environment names the session of our start; the CLI may have switched (clear, resume, fork) since.
-
-        The other session is taken only when our own entry is on record under it.
-        """
-        env = self._env
-        home, entry = env.get("SUPERVISOR_HOME", ""), env.get("SUPERVISOR_ENTRY_ID")
-        if not session or session == env.get("SUPERVISOR_SESSION_ID") or not entry or not os.path.isabs(home):
-            return env
-        from supervisor.runtime.targets import read_session
-
-        record = read_session(home, session)
-        return {**env, "SUPERVISOR_SESSION_ID": session} if record and record.get("entryId") == entry else env
 
 
 def read_input(fd: int, *, wait_ms: int, clock: Clock) -> bytes:

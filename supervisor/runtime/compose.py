@@ -15,6 +15,7 @@ from supervisor.adapters.entry_files import EntryFiles
 from supervisor.adapters.exit_watch import SystemExitWatch
 from supervisor.adapters.places import Places, config_folder, default_home
 from supervisor.adapters.process_table import system_process_table
+from supervisor.adapters.proof_files import ProofFiles
 from supervisor.adapters.session_files import SystemSessionFiles
 from supervisor.adapters.signals import SystemSignals
 from supervisor.adapters.spawn import SystemSpawner
@@ -220,6 +221,7 @@ class Context:
             bells=self.bells,
             transcripts=TranscriptFiles(self.places.transcripts, self.places.prompts),
             session_files=SystemSessionFiles(),
+            proofs=ProofFiles(self.places.proofs),
             limits=self.limits,
         )
 

@@ -176,6 +176,7 @@ class KeptAgent:
             argv = self._argv()
         except OSError as error:
             return self._spawn_failed(f"its prompt cannot be read: {error.strerror}", now)
+        output_from = self._proof.output_size(self.entry)
         result = self._parts.spawner.spawn(
             SpawnRequest(
                 argv=argv,
@@ -192,7 +193,7 @@ class KeptAgent:
         process = ProcessRef(now.machine, result.key)
 
         def move(entry: Entry) -> Entry:
-            started = transitions.spawned(entry, process, now=now.wall_ms)
+            started = transitions.spawned(entry, process, output_from=output_from, now=now.wall_ms)
             return transitions.ready(started, now=now.wall_ms) if plan.ready == "spawned" else started
 
         self.record.change(move)
@@ -208,9 +209,8 @@ class KeptAgent:
             OSError: the prompt cannot be read.
         """
         plan = self.entry.plan
-        known = self._proof.known_session(self.entry) if self.entry.deaths else None
         prompt = self._proof.prompt(plan.prompt_file) if plan.prompt_at is not None else ""
-        return command_line(plan, session=known, prompt=prompt)
+        return command_line(plan, session=self.entry.generation.resumes, prompt=prompt)
 
     def _spawn_failed(self, why: str, now: Now) -> None:
         tally = death(Exit(), now)
@@ -241,7 +241,8 @@ class KeptAgent:
         return self._proof.next_look(self.entry, now)
 
     def beat(self, now: Now) -> None:
-        """Renew `heartbeatAt` in the entry when its time has come."""
+        """Renew `heartbeatAt` in the entry when its time has come; look whether the hook has written something."""
+        self.at_rest = self.at_rest and not self._proof.stirred(self.entry)
         if now.monotonic_ns >= self.heartbeat_due and not self.done:
             self.heartbeat_due = now.monotonic_ns + self._parts.limits.heartbeat_ms * MS
             self.record.touch(now.wall_ms)
@@ -291,7 +292,13 @@ class KeptAgent:
         nonce = os.urandom(8).hex()
         self.record.change(
             lambda e: transitions.restarting(
-                e, nonce=nonce, death=tally, attempt=at.attempt, not_before=at.not_before, now=now.wall_ms
+                e,
+                nonce=nonce,
+                resumes=self._proof.known_session(e),
+                death=tally,
+                attempt=at.attempt,
+                not_before=at.not_before,
+                now=now.wall_ms,
             )
         )
 

@@ -1,4 +1,4 @@
-"""Proof that an agent is up, and which session it is: its first output, its session file, the id it prints.
+"""Proof that an agent is up, and in which session: its first output, its session file, the id it prints, its hook.
 
 Owns nothing but the times of its looks; reads transcripts and session files, never writes.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import msgspec
-from msgspec.structs import replace
 
 from supervisor.core import transitions
 from supervisor.core.entry import Entry, Running
@@ -17,6 +16,7 @@ from supervisor.core.ids import session_id
 from supervisor.core.liveness import Now
 from supervisor.core.timing import CAPTURE_TIMEOUT_MS, MS, TICK_MS
 from supervisor.runtime.parts import Parts
+from supervisor.runtime.proof_reader import ProofReader
 
 LOOK_MS = TICK_MS // 5
 """How often an unproven agent is looked at; only for the seconds until it is up."""
@@ -30,39 +30,51 @@ class Proof:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._told = ProofReader(parts)
         self._began: int | None = None
 
     def due(self, entry: Entry) -> bool:
         """Whether there is still something to learn."""
         if not isinstance(entry.state, Running):
             return False
-        return entry.state.ready_at is None or self._lacks_id(entry) or self._lacks_file(entry)
+        return _unready(entry) or self._lacks_session(entry) or self._lacks_file(entry) or self.stirred(entry)
+
+    def stirred(self, entry: Entry) -> bool:
+        """Whether a hook or driver has told of a session since the last look."""
+        return self._told.stirred(entry)
 
     def look(self, entry: Entry, env: Mapping[str, str], now: Now) -> Callable[[Entry], Entry] | None:
         """What was learned, as a move of the entry; None when nothing new."""
         if self._began is None:
             self._began = now.monotonic_ns
         head = b""
-        if entry.output.transcript and (entry.plan.ready == "output" or self._lacks_id(entry)):
-            head = self._parts.transcripts.head(entry.output.transcript)
-        found_id = captured(head, entry.plan.capture_key) if self._lacks_id(entry) else None
-        file = self._parts.session_files.find(entry.plan.session_files, env) if self._lacks_file(entry) else None
-        proven = (entry.plan.ready == "output" and bool(head)) or self._wrote_session(entry, file)
-        if not (found_id or file or (proven and _unready(entry))):
+        if entry.output.transcript and (entry.plan.ready == "output" or self._lacks_session(entry)):
+            head = self._parts.transcripts.head(entry.output.transcript, entry.generation.output_from)
+        told = self._told.take(entry)
+        said = captured(head, entry.plan.capture_key) if self._lacks_session(entry) else None
+        session, file = (told.session, told.transcript) if told else (said, None)
+        after = transitions.in_session(entry, session, file) if session else entry
+        if self._lacks_file(after):
+            file = self._find(after, env)
+        wrote = self._wrote_session(after, file)
+        proven = (entry.plan.ready == "output" and bool(head)) or wrote
+        if wrote and not (entry.plan.capture_key or entry.generation.session):
+            session = _stored(entry)  # it says nothing itself: that it writes into the file of this id is its proof
+        if not (session or file or (proven and _unready(entry))):
             return None
 
         def move(current: Entry) -> Entry:
-            context = current.agent.resume_context
-            if context and (found_id or file):
-                context = replace(
-                    context,
-                    provider_session_id=found_id or context.provider_session_id,
-                    session_file=file or context.session_file,
-                )
-                current = replace(current, agent=replace(current.agent, resume_context=context))
+            if session:
+                current = transitions.in_session(current, session, file)
+            elif file:
+                current = transitions.kept_in(current, file)
             return transitions.ready(current, now=now.wall_ms) if proven else current
 
         return move
+
+    def _find(self, entry: Entry, env: Mapping[str, str]) -> str | None:
+        session = _stored(entry) if entry.agent.resume_context else entry.session_id
+        return self._parts.session_files.find(entry.plan.session_files, env, session)
 
     def _wrote_session(self, entry: Entry, found: str | None) -> bool:
         """The session file exists, and is this generation's work: an earlier one's proves nothing about a restart."""
@@ -70,7 +82,9 @@ class Proof:
         file = found or (context.session_file if context else None)
         if entry.plan.ready != "session_file" or file is None or not isinstance(entry.state, Running):
             return False
-        return not entry.deaths or self._parts.session_files.modified_ms(file) >= entry.state.since - _CLOCK_GRAIN_MS
+        modified = self._parts.session_files.modified_ms(file)  # 0: a hook tells of it before it is there
+        again = bool(entry.deaths or entry.generation.resumes)
+        return modified > 0 and (not again or modified >= entry.state.since - _CLOCK_GRAIN_MS)
 
     def next_look(self, entry: Entry, now: Now) -> int | None:
         """When to look again: often at first, then at every tick, and not for ever."""
@@ -82,11 +96,15 @@ class Proof:
         return now.monotonic_ns + (LOOK_MS if waited < 40 * TICK_MS else TICK_MS) * MS
 
     def known_session(self, entry: Entry) -> str | None:
-        """The session that the CLI knows already (its file was seen, or it printed the id), so that it is resumed."""
+        """The session that the CLI knows already (it has proven to be in it, or its file was seen): it is resumed."""
         context = entry.agent.resume_context
-        if context is None or not (context.session_file or entry.plan.capture_key):
-            return None
-        return context.provider_session_id
+        known = entry.generation.session or entry.generation.resumes or (context and context.session_file)
+        return _stored(entry) if known else None
+
+    def output_size(self, entry: Entry) -> int:
+        """Where the output of the generation that is about to start will begin."""
+        transcript = entry.output.transcript
+        return (self._parts.transcripts.size(transcript) or 0) if transcript else 0
 
     def prompt(self, path: str | None) -> str:
         """The prompt's text, for a CLI that takes it on its command line."""
@@ -95,9 +113,9 @@ class Proof:
         with open(path, "rb") as file:
             return file.read().decode(errors="surrogateescape")
 
-    def _lacks_id(self, entry: Entry) -> bool:
-        context = entry.agent.resume_context
-        return bool(entry.plan.capture_key and context and context.provider_session_id is None)
+    def _lacks_session(self, entry: Entry) -> bool:
+        """Its output tells, and has not yet."""
+        return bool(entry.plan.capture_key and entry.output.transcript and entry.generation.session is None)
 
     def _lacks_file(self, entry: Entry) -> bool:
         """Also a CLI that cannot resume may prove itself up by its session file."""
@@ -109,6 +127,11 @@ class Proof:
 
 def _unready(entry: Entry) -> bool:
     return isinstance(entry.state, Running) and entry.state.ready_at is None
+
+
+def _stored(entry: Entry) -> str | None:
+    """The CLI's session on record."""
+    return entry.agent.resume_context.provider_session_id if entry.agent.resume_context else None
 
 
 def captured(head: bytes, key: str | None) -> str | None:

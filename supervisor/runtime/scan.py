@@ -111,6 +111,7 @@ def carry_out(parts: Parts, actions: Sequence[Action]) -> Done:
                 changed.append(action)
         elif isinstance(action, Remove) and parts.store.remove_if_unchanged(action.entry):
             parts.transcripts.remove(action.entry.entry_id)
+            parts.proofs.remove(action.entry.entry_id)
             changed.append(action)
     parts.store.sync()
     return Done(tuple(changed), tuple(a for a in actions if isinstance(a, Attach)))

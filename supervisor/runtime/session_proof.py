@@ -1,19 +1,20 @@
 """The proof of the session that an agent is in: written by its hook or driver at each session start, for the keeper.
 
-Owns `<home>/proofs/<entry id>.json`. Decides nothing: whether to believe it (the pid is in it) is the keeper's.
+Owns `<home>/proofs/<entry id>.json`. Decides nothing: whether to believe it is the keeper's (`core/session_proof.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from supervisor.adapters.atomic_file import read_bounded, write_atomic
+from supervisor.adapters.atomic_file import write_atomic
 from supervisor.adapters.bells import BellFiles
+from supervisor.adapters.proc_stat import read_stat
+from supervisor.core.session_proof import MAX_ABOVE, Above, SessionProof, encode_proof
 from supervisor.runtime.targets import read_session
 
 if TYPE_CHECKING:
@@ -30,21 +31,22 @@ def write_proof(
     if not os.path.isabs(home) or not _ENTRY.match(entry):
         return "SUPERVISOR_HOME or SUPERVISOR_ENTRY_ID is missing or malformed"
     path = proof_path(home, entry)
-    before = proven_session(path)
-    body = {
-        "sessionId": session,
-        "source": source,
-        "transcriptPath": transcript,
-        "at": clock.wall_ms(),
-        "pid": pid,
-    }
+    proof = SessionProof(
+        session=session,
+        source=source,
+        transcript=transcript,
+        generation=env.get("SUPERVISOR_GENERATION", ""),
+        own_session=os.getsid(0),
+        above=tuple(above(pid)),
+        at=clock.wall_ms(),
+    )
     try:
         with contextlib.suppress(FileExistsError):
             os.mkdir(os.path.dirname(path), 0o700)
-        write_atomic(path, json.dumps(body, separators=(",", ":")).encode())
+        write_atomic(path, encode_proof(proof))
     except OSError as error:
         return f"{path} could not be written: {error.strerror}"
-    _ring_keeper(home, entry, (env.get("SUPERVISOR_SESSION_ID", ""), before, session))
+    _ring_keeper(home, entry, env.get("SUPERVISOR_SESSION_ID", ""))
     return None
 
 
@@ -53,25 +55,27 @@ def proof_path(home: str, entry: str) -> str:
     return os.path.join(home, "proofs", f"{entry}.json")
 
 
-def proven_session(path: str) -> str:
-    """The session of an earlier proof; empty when there is none."""
-    try:
-        raw = json.loads(read_bounded(path, 16 * 1024) or b"{}")
-    except (OSError, ValueError, RecursionError):
-        return ""
-    session = raw.get("sessionId") if isinstance(raw, dict) else None
-    return session if isinstance(session, str) else ""
-
-
-def _ring_keeper(home: str, entry: str, sessions: tuple[str, ...]) -> None:
-    """The entry is on record under one of these sessions; without an echo the keeper's own look finds the proof."""
-    for session in dict.fromkeys(s for s in sessions if s):
-        record = read_session(home, session)
-        keeper = record.get("keeper") if record and record.get("entryId") == entry else None
-        name = keeper.get("keeperId") if isinstance(keeper, dict) else None
-        if isinstance(name, str):
-            try:
-                BellFiles(os.path.join(home, "run", "bells")).ring(name)
-            except (OSError, ValueError):  # no bell, or a name that is none
-                pass
+def above(pid: int) -> Iterator[Above]:
+    """The process and its ancestors, nearest first. Without /proc only the pid is known."""
+    for number in range(MAX_ABOVE):
+        if pid <= 1:
             return
+        fields = read_stat(pid)
+        if fields is None:
+            if number == 0:
+                yield Above(pid, 0, 0)
+            return
+        yield Above(pid, int(fields[19]), int(fields[3]))
+        pid = int(fields[1])
+
+
+def _ring_keeper(home: str, entry: str, session: str) -> None:
+    """Without an echo the keeper's own look finds the proof."""
+    record = read_session(home, session) if session else None
+    keeper = record.get("keeper") if record and record.get("entryId") == entry else None
+    name = keeper.get("keeperId") if isinstance(keeper, dict) else None
+    if isinstance(name, str):
+        try:
+            BellFiles(os.path.join(home, "run", "bells")).ring(name)
+        except (OSError, ValueError):  # no bell, or a name that is none
+            pass

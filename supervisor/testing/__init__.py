@@ -16,7 +16,7 @@ from supervisor.testing.builders import (
 )
 from supervisor.testing.clock import FakeClock
 from supervisor.testing.exit_watch import FakeExitWatch
-from supervisor.testing.files import FakeSessionFiles, MemoryTranscripts
+from supervisor.testing.files import FakeSessionFiles, MemoryProofs, MemoryTranscripts
 from supervisor.testing.heartbeats import MemoryBeats
 from supervisor.testing.processes import FakeProcess, FakeProcessTable
 from supervisor.testing.signals import FakeSignals, Sent
@@ -35,6 +35,7 @@ __all__ = [
     "FakeSpawner",
     "MemoryBeats",
     "MemoryBells",
+    "MemoryProofs",
     "MemoryStore",
     "MemoryTranscripts",
     "Sent",

@@ -1,4 +1,4 @@
-"""Transcripts and session files in memory, as a keeper sees them. Owns their content."""
+"""Transcripts, session files and proofs in memory, as a keeper sees them. Owns their content."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class MemoryTranscripts:
         """Bytes, None when removed."""
         return len(self.content[path]) if path in self.content else None
 
-    def head(self, path: str) -> bytes:
-        """The first bytes; empty when there is none."""
-        return self.content.get(path, b"")
+    def head(self, path: str, start: int = 0) -> bytes:
+        """The first bytes from `start` on; empty when there is none."""
+        return self.content.get(path, b"")[start:]
 
     def cap(self, path: str, limit: int) -> bool:
         """Keep the newer half of one over `limit` bytes."""
@@ -51,10 +51,30 @@ class FakeSessionFiles:
         self.there: dict[str, str] = {}
         self.modified: dict[str, int] = {}
 
-    def find(self, patterns: tuple[str, ...], env: Mapping[str, str]) -> str | None:
+    def find(self, patterns: tuple[str, ...], env: Mapping[str, str], session: str | None) -> str | None:
         """The first pattern that leads to a file."""
-        return next((self.there[p] for p in patterns if p in self.there), None)
+        named = [p.replace("{session_id}", session or "") for p in patterns]
+        return next((self.there[p] for p in named if p in self.there), None)
 
     def modified_ms(self, path: str) -> int:
         """When it was last written; 0 when it is gone."""
-        return self.modified.get(path, 0)
+        return self.modified.get(path, 1 if path in self.there.values() else 0)
+
+
+class MemoryProofs:
+    """Proofs by entry id: a test writes to `content`."""
+
+    def __init__(self) -> None:
+        self.content: dict[str, bytes] = {}
+
+    def stamp(self, entry_id: str) -> int:
+        """Changes with the content; 0 when there is none."""
+        return hash(self.content[entry_id]) or 1 if entry_id in self.content else 0
+
+    def read(self, entry_id: str) -> bytes:
+        """The proof; empty when there is none."""
+        return self.content.get(entry_id, b"")
+
+    def remove(self, entry_id: str) -> None:
+        """Its entry is removed, so is the proof."""
+        self.content.pop(entry_id, None)

@@ -302,7 +302,7 @@ def test_the_plan_carries_the_profiles_rules() -> None:
         stop_grace_ms=2500,
         success_codes=(0, 130),
         ready_timeout_ms=7000,
-        session_files=("$HOME/0b6f-session.jsonl",),
+        session_files=("$HOME/{session_id}.jsonl",),
     )
     assert expected == plan
 

@@ -181,24 +181,15 @@ def test_an_answer_in_claudes_own_dialog_ends_the_hook_quietly(
     assert (outcome == Outcome()) is quiet
 
 
-@pytest.mark.parametrize(
-    ("recorded", "asks_as"), [("b03a054629d3", "s-2"), ("another", "s-1"), (None, "s-1"), (7, "s-1")]
-)
-def test_after_a_switch_inside_the_cli_it_asks_as_the_session_that_its_entry_is_in(
-    asking: Asking, home: Path, recorded: object, asks_as: str
-) -> None:
-    if recorded is not None:
-        (home / "process-matrix").mkdir()
-        (home / "process-matrix" / "worker-s-2.json").write_text(json.dumps({"entryId": recorded}))
-    data = json.dumps({**json.loads(BASH), "session_id": "s-2"}).encode()
-    go(data, env={**IN_A_TREE, "SUPERVISOR_HOME": str(home)})
-    assert asking.calls[0]["env"]["SUPERVISOR_SESSION_ID"] == asks_as
+def test_after_a_switch_inside_the_cli_it_asks_as_the_session_of_the_entry(asking: Asking) -> None:
+    go(json.dumps({**json.loads(BASH), "session_id": "s-2"}).encode())
+    assert asking.calls[0]["env"]["SUPERVISOR_SESSION_ID"] == IN_A_TREE["SUPERVISOR_SESSION_ID"]
 
 
 def test_a_session_start_is_proven_and_prints_nothing(asking: Asking, home: Path) -> None:
     assert go(START, env={**IN_A_TREE, "SUPERVISOR_HOME": str(home)}) == Outcome()
     proof = json.loads((home / "proofs" / "b03a054629d3.json").read_text())
-    assert (proof["sessionId"], proof["pid"]) == ("<UUID_1>", os.getppid())
+    assert (proof["sessionId"], proof["above"][0][0]) == ("<UUID_1>", os.getppid())
 
 
 def test_a_session_start_that_cannot_be_proven_complains_and_prints_nothing(asking: Asking) -> None:

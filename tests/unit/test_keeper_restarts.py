@@ -249,9 +249,10 @@ def test_a_restart_resumes_a_captured_session_by_the_id_that_the_cli_printed(sta
         restart=PERMANENT,
     )
     output = stage.transcript()
-    stage.transcripts.content[str(output.transcript)] = b'{"thread_id":"th-7"}\n'
     stage.fakes.session_files.there["~/s"] = "/root/s"
     lead = stage.add(plan=plan, agent=CAPTURES, output=output)
+    stage.go(100)
+    stage.transcripts.content[str(output.transcript)] = b'{"thread_id":"th-7"}\n'
     stage.go(3000)
     stage.kill(lead)
     stage.go(100)

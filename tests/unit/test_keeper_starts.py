@@ -108,6 +108,7 @@ def test_by_session_file_an_agent_is_ready_when_it_is_there(stage: Stage) -> Non
 def test_the_id_that_a_cli_prints_is_recorded(stage: Stage) -> None:
     output = stage.transcript()
     lead = stage.add(plan=make_plan(ready="output", capture_key="thread_id"), agent=RESUMES, output=output)
+    stage.go(100)
     stage.transcripts.content[str(output.transcript)] = b'noise\n{"x":1}\n{"thread_id":"th-7"}\n'
     stage.go(3000)
     context = stage.on_disk(lead).agent.resume_context
@@ -121,6 +122,7 @@ def test_the_id_that_a_cli_prints_is_recorded(stage: Stage) -> None:
 def test_a_hostile_id_is_not_taken(stage: Stage, line: bytes) -> None:
     output = stage.transcript()
     lead = stage.add(plan=make_plan(ready="output", capture_key="thread_id"), agent=RESUMES, output=output)
+    stage.go(100)
     stage.transcripts.content[str(output.transcript)] = line + b"\n"
     stage.go(3000)
     context = stage.on_disk(lead).agent.resume_context

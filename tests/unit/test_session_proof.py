@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from supervisor.adapters.bells import BellFiles, drain
+from supervisor.adapters.proc_stat import start_ticks
 from supervisor.core.ids import encode
+from supervisor.core.session_proof import Above, believed, parse_proof
 from supervisor.hook.event import SessionStarted
-from supervisor.runtime.session_proof import write_proof
+from supervisor.runtime.session_proof import above, write_proof
 from supervisor.testing.clock import FakeClock
 
 ENTRY = "b03a054629d3"
@@ -25,7 +27,12 @@ class Root:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.env = {"SUPERVISOR_HOME": str(home), "SUPERVISOR_ENTRY_ID": ENTRY, "SUPERVISOR_SESSION_ID": "s-1"}
+        self.env = {
+            "SUPERVISOR_HOME": str(home),
+            "SUPERVISOR_ENTRY_ID": ENTRY,
+            "SUPERVISOR_SESSION_ID": "s-1",
+            "SUPERVISOR_GENERATION": "n-1",
+        }
         (home / "process-matrix").mkdir()
         (home / "run" / "bells").mkdir(parents=True)
         self.bell = BellFiles(str(home / "run" / "bells")).listen("k-1")
@@ -40,7 +47,7 @@ class Root:
             source=started.source,
             transcript=started.transcript,
             env={**self.env, **env},
-            pid=4711,
+            pid=os.getppid(),
             clock=FakeClock(wall_ms=1234),
         )
 
@@ -63,10 +70,20 @@ def root(home: Path) -> Iterator[Root]:
     os.close(made.bell)
 
 
-def test_a_proof_names_session_source_transcript_time_and_the_cli(root: Root) -> None:
+def test_a_proof_names_session_transcript_generation_and_the_cli(root: Root) -> None:
     assert root.prove() is None
-    expected = {"sessionId": "s-2", "source": "clear", "transcriptPath": "/c/s-2.jsonl", "at": 1234, "pid": 4711}
-    assert root.proof() == expected
+    proof = parse_proof((root.home / "proofs" / f"{ENTRY}.json").read_bytes())
+    assert proof is not None
+    assert proof[:4] == ("s-2", "clear", "/c/s-2.jsonl", "n-1")
+    assert (proof.own_session, proof.at) == (os.getsid(0), 1234)
+    parent = proof.above[0]
+    assert (parent.pid, parent.start_ticks) == (os.getppid(), start_ticks(os.getppid()))
+    assert believed(proof, nonce="n-1", pid=parent.pid, start_ticks=parent.start_ticks)
+
+
+def test_without_a_process_table_only_the_pid_of_the_cli_is_known() -> None:
+    gone = 2**22 + 7  # above the kernel's largest pid
+    assert list(above(gone)) == [Above(gone, 0, 0)]
 
 
 def test_a_proof_is_the_owners_alone_and_leaves_nothing_beside_it(root: Root) -> None:
@@ -83,17 +100,9 @@ def test_the_latest_proof_stands(root: Root) -> None:
     assert (root.proof()["sessionId"], root.proof()["transcriptPath"]) == ("s-3", None)
 
 
-@pytest.mark.parametrize("recorded", ["s-1", "s-2"])
-def test_the_keeper_is_rung_under_the_old_session_or_the_new_one(root: Root, recorded: str) -> None:
-    root.record(recorded)
+def test_the_keeper_of_the_entry_is_rung(root: Root) -> None:
+    root.record("s-1")
     root.prove()
-    assert root.rung()
-
-
-def test_the_keeper_is_rung_after_a_second_switch_when_neither_is_on_record(root: Root) -> None:
-    root.prove(SessionStarted("s-2", "clear"))
-    root.record("s-2")
-    root.prove(SessionStarted("s-3", "clear"))
     assert root.rung()
 
 

@@ -124,6 +124,25 @@ def by_person(
     )
 
 
+def by_agent(*, approved: bool, reason: str | None, session: str, name: str, now: int) -> Response:
+    """The answer of an agent, or of a program, that decides for its descendants: never worded as the user's."""
+    reason = None if approved else reason
+    return Response(
+        approved=approved,
+        state="approved" if approved else "denied_with_reason" if reason else "denied",
+        responder=session,
+        reason=reason,
+        responded_at=now,
+        decided_by={
+            "kind": "authorizer",
+            "name": name,
+            "verdict": "allow" if approved else "deny",
+            "reason": reason,
+        },
+        ours={"code": "decided", "by": name},
+    )
+
+
 def _decided(verdict: Verdict, session: str, now: int) -> Response:
     allow = verdict.action == "allow"
     by: dict[str, Any]

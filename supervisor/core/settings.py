@@ -104,6 +104,12 @@ SETTINGS: Mapping[str, Setting] = {
             about="when a session serves asks: while somebody attends, by rules alone, or always",
         ),
         Setting(
+            key="asks.agents_allow",
+            default="own",
+            choices=("own", "any"),
+            about="what an agent may allow its descendants: what it may do itself, or whatever no rule denies",
+        ),
+        Setting(
             key="asks.rules",
             default=(),
             rules=True,

@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from supervisor.core.answering import Answer, AskPerson, Drop, Escalate, Presence, open_question, unavailable
+from supervisor.core.answering import Answer, AskPerson, Drop, Escalate, Presence, by_agent, open_question, unavailable
 from supervisor.core.ask_reasons import Reason, own_session
 from supervisor.core.ask_wire import Request, Response, hops_of
-from supervisor.core.entry import Entry, KeeperRef
+from supervisor.core.entry import KeeperRef
 from supervisor.core.liveness import Now
 from supervisor.runtime.answering import Answering, Session
 from supervisor.runtime.ask_facts import AskParts
@@ -80,7 +80,9 @@ class Deciding(Answering):
                 by = {"kind": "gate_error", "reason": settled.text}
                 self._answer(session, request.id, request, response._replace(decided_by=by), "gate_error", now)
             else:
-                response = _decided(session.entry, *settled, now=now.wall_ms)
+                allowed, reason = settled
+                name = session.entry.name
+                response = by_agent(approved=allowed, reason=reason, session=session.id, name=name, now=now.wall_ms)
                 self._answer(session, request.id, request, response, "decided", now)
 
     def _open(self, session: Session, request: Request, how: Escalate | AskPerson, now: Now) -> None:
@@ -162,23 +164,6 @@ def no_opinion(session_id: str) -> Reason:
         "no_opinion",
         f"session '{session_id}' has no opinion on this permission request and nobody else is there to decide it; "
         "nobody has decided",
-    )
-
-
-def _decided(entry: Entry, allowed: bool, reason: str | None, *, now: int) -> Response:
-    return Response(
-        approved=allowed,
-        state="approved" if allowed else "denied_with_reason" if reason else "denied",
-        responder=entry.session_id,
-        reason=None if allowed else reason,
-        responded_at=now,
-        decided_by={
-            "kind": "authorizer",
-            "name": entry.name,
-            "verdict": "allow" if allowed else "deny",
-            "reason": reason,
-        },
-        ours={"code": "decided", "by": entry.name},
     )
 
 

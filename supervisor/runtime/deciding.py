@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from supervisor.core.answering import by_person
+from supervisor.core.answering import by_agent, by_person
 from supervisor.core.ask_age import age_ms
 from supervisor.core.ask_wire import (
     Malformed,
@@ -105,8 +105,11 @@ class Desk:
         remember: Remember | None = None,
         nonce: str | None = None,
         who: str,
+        agent: bool = False,
     ) -> Outcome:
         """Answer, unless somebody else was first, it is gone, or it is not the ask that was meant.
+
+        `who` is a person, or, with `agent`, the name of an agent whose authority was checked.
 
         Raises:
             BadInput: a denial cannot be remembered. OSError: the answer could not be written.
@@ -122,13 +125,19 @@ class Desk:
         response = by_person(
             approved=approved, reason=reason, remember=remember, session=session_id, who=who, now=now.wall_ms
         )
+        if agent:
+            response = by_agent(approved=approved, reason=reason, session=session_id, name=who, now=now.wall_ms)
         if not self._asks.files.publish_response(session_id, request.id, encode_response(response)):
             return self._too_late(session_id, request.id)
         self._asks.files.remove_request(session_id, request.id)
         self._asks.files.remove_claim(session_id, request.id)
         ring_asker(self._parts, request)
         self._ring_keeper(session_id)
-        fields = {**about_ask(request, session_id), "approved": approved, "by": {"kind": "user", "who": who}}
+        fields = {
+            **about_ask(request, session_id),
+            "approved": approved,
+            "by": {"kind": "authorizer" if agent else "user", "who": who},
+        }
         self._asks.review.append("answered", {**fields, "reason": reason, "remember": remember}, at=now.wall_ms)
         if remember:  # last: an answer that applies must not be undone by a disk that cannot remember it
             self._remember(session_id, request, remember, now)

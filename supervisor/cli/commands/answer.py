@@ -17,20 +17,29 @@ from supervisor.cli.common import json_option, note, open_context, print_json
 def command(
     ask_id: str, decision: str, reason: str | None, remember: str | None, nonce: str | None, as_json: bool
 ) -> int:
-    """Allow or deny an ask, by its id or a unique prefix. The first answer stands; a late one changes nothing."""
+    """Allow or deny an ask, by its id or a unique prefix. The first answer stands; a late one changes nothing.
+
+    Called from inside an agent it is that agent that answers: asks of its descendants only, and no more than it may do.
+    """
     from supervisor.core.text import one_line
+    from supervisor.runtime.agent_answers import calling_agent, check_authority
     from supervisor.runtime.deciding import Desk, person
 
     context = open_context()
     desk = Desk(context.parts, context.asks)
     item = desk.find(ask_id)
+    entries = context.store.list()
+    caller = calling_agent(context, entries)
+    if caller is not None:
+        check_authority(context, caller, item, approve=decision == "allow", remember=bool(remember), entries=entries)
     outcome = desk.answer(
         item,
         approved=decision == "allow",
         reason=reason,
         remember=remember,  # type: ignore[arg-type]  # the option's choice
         nonce=nonce,
-        who=person(),
+        who=caller.name if caller else person(),
+        agent=caller is not None,
     )
     if as_json:
         print_json({"ask": item.request.id, "result": outcome.what, "detail": outcome.detail})

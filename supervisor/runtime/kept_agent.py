@@ -240,9 +240,10 @@ class KeptAgent:
                 self._report(self.entry.key, "ready")
         return self._proof.next_look(self.entry, now)
 
-    def beat(self, now: Now) -> None:
-        """Renew `heartbeatAt` in the entry when its time has come; look whether the hook has written something."""
-        self.at_rest = self.at_rest and not self._proof.stirred(self.entry)
+    def beat(self, now: Now, *, told: bool) -> None:
+        """Renew `heartbeatAt` in the entry when its time has come; `told`: its hook may have written something."""
+        if told:
+            self.at_rest = self.at_rest and not self._proof.stirred(self.entry)
         if now.monotonic_ns >= self.heartbeat_due and not self.done:
             self.heartbeat_due = now.monotonic_ns + self._parts.limits.heartbeat_ms * MS
             self.record.touch(now.wall_ms)

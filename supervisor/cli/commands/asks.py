@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 
 import click
@@ -21,7 +20,6 @@ def command(ask_id: str | None, history: bool, as_json: bool) -> None:
     from supervisor.runtime.deciding import Desk
 
     context = open_context()
-    gc.disable()  # ten thousand asks live to the end of this process anyway
     if history:
         return _history(context.asks.review.read(), ask_id, as_json=as_json)
     desk = Desk(context.parts, context.asks)

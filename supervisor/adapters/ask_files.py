@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
 from supervisor.adapters.atomic_file import make_private, read_bounded, temp_name, write_atomic, writer_of_temp
@@ -43,9 +43,15 @@ class AskFiles:
         path = self._path(session, "requests", ask_id)
         self._with_folders(session, ("requests", "responses"), lambda: write_atomic(path, data))
 
-    def requests(self, session: str) -> Sequence[str]:
-        """The ids in a session's inbox, in order of arrival."""
-        return self._ids(session, "requests")
+    def requests(self, session: str, *, but: Collection[str] = ()) -> Sequence[str]:
+        """The ids in a session's inbox, in order of arrival; without those in `but`, at which it does not look."""
+        return self._ids(session, "requests", but)
+
+    def gone(self, session: str, known: Collection[str]) -> set[str]:
+        """Which of these are in a session's inbox no more."""
+        if not known:
+            return set()
+        return set(known) - {n[:-5] for n in _names(os.path.join(self._folder(session), "requests"))}
 
     def read_request(self, session: str, ask_id: str) -> bytes | None:
         """A request's bytes; None when it was withdrawn, or is too large to be one."""
@@ -107,6 +113,10 @@ class AskFiles:
     def read_claim(self, session: str, ask_id: str) -> bytes | None:
         """The claim's bytes."""
         return _read(self._path(session, "claims", ask_id))
+
+    def claims(self, session: str) -> Sequence[str]:
+        """The ids that somebody looks at, or has looked at before he was killed."""
+        return self._ids(session, "claims")
 
     def remove_claim(self, session: str, ask_id: str) -> None:
         """Nobody looks any more."""
@@ -177,11 +187,11 @@ class AskFiles:
     def _path(self, session: str, kind: str, ask_id: str) -> str:
         return os.path.join(self._folder(session), kind, f"{ask_id}.json")
 
-    def _ids(self, session: str, kind: str) -> Sequence[str]:
+    def _ids(self, session: str, kind: str, but: Collection[str] = ()) -> Sequence[str]:
         found = []
         try:
             for item in os.scandir(os.path.join(self._folder(session), kind)):
-                if item.name.endswith(".json") and not item.name.startswith("."):
+                if item.name.endswith(".json") and not item.name.startswith(".") and item.name[:-5] not in but:
                     with contextlib.suppress(OSError):
                         found.append((item.stat(follow_symlinks=False).st_mtime_ns, item.name[:-5]))
         except OSError:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from supervisor.adapters.proc_stat import read_stat
 
@@ -49,6 +51,15 @@ def retitle(title: str) -> bool:
         return False
     ctypes.memmove(start, title.encode()[: room - 1].ljust(room, b"\0"), room)
     return True
+
+
+def become(argv: Sequence[str], env: Mapping[str, str]) -> NoReturn:
+    """Run another program in our place: same pid, same streams.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    os.execve(argv[0], list(argv), dict(env))
 
 
 def mend_streams() -> None:

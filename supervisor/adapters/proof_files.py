@@ -15,6 +15,16 @@ class ProofFiles:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
+        self._seen = -1
+
+    def stirred(self) -> bool:
+        """Whether the folder has changed since the last call; twice for one change, for its time is coarse."""
+        try:
+            now = os.stat(self._folder).st_mtime_ns
+        except OSError:
+            now = 0
+        changed, self._seen = now != self._seen, now if self._seen in (now, -1) else -1
+        return changed
 
     def stamp(self, entry_id: str) -> int:
         """Changes when the proof does (each is a new file); 0 when there is none."""

@@ -31,12 +31,15 @@ class ReviewLog:
             if too_long and os.stat(self._path).st_size > MAX_LOG_BYTES:  # else another process has just moved it
                 os.replace(self._path, f"{self._path}.1")
 
-    def read(self) -> Iterator[dict[str, Any]]:
-        """All events, oldest first; torn lines are skipped."""
+    def read(self, mention: str = "") -> Iterator[dict[str, Any]]:
+        """All events, oldest first, or those whose line holds this text; torn lines are skipped."""
+        wanted = json.dumps(mention, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
         for path in (f"{self._path}.1", self._path):
             try:
                 with open(path, "rb") as file:
                     for line in file:
+                        if wanted not in line:
+                            continue
                         with contextlib.suppress(ValueError, RecursionError):
                             raw = json.loads(line)
                             if isinstance(raw, dict):

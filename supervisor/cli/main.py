@@ -37,6 +37,7 @@ COMMANDS = {
     "settings": "Show and set settings",
     "reconcile": "Repair the records once: re-attach, close, tidy up",
     "doctor": "Check this machine and the state root",
+    "mcp": "Serve the tools of agents, and install them into an agent CLI",
     "guide": "Print a short guide for agents: how to have children",
     "completion": "Print shell completion",
 }

@@ -86,9 +86,9 @@ class Session(_Table, frozen=True):
 
 
 class Ready(_Table, frozen=True):
-    """What proves the agent up: its exec, its first output, its session file, or that its session is proven."""
+    """What proves the agent up: its exec, its first output, or its session file."""
 
-    when: Literal["spawned", "output", "session_file", "session"] = "spawned"
+    when: Literal["spawned", "output", "session_file"] = "spawned"
     timeout_seconds: Annotated[int, Meta(ge=1, le=600)] = 60
 
 
@@ -136,17 +136,6 @@ class Asks(_Table, frozen=True):
     rules: tuple[RuleSpec, ...] = ()
 
 
-class DriverRules(_Table, frozen=True):
-    """Headless, a driver of ours speaks to the CLI: `kind` is the protocol, `command` the CLI's own words.
-
-    Then `argv` and `prompt` are for a terminal only; session, model, allowed paths and prompt go by the driver.
-    """
-
-    kind: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$(?!\n)")]
-    command: Tokens = ()
-    model: bool = True
-
-
 class LaunchProfile(_Table, frozen=True):
     """One profile file."""
 
@@ -167,7 +156,6 @@ class LaunchProfile(_Table, frozen=True):
     process: ProcessRules = ProcessRules()
     restart: RestartPolicy = RestartPolicy()
     asks: Asks = Asks()
-    driver: DriverRules | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -195,9 +183,9 @@ def problems(profile: LaunchProfile) -> Iterator[str]:
     yield from _link_problems(profile)
     if argv.path and "{path}" not in argv.path:
         yield "argv.path: holds no {path}"
-    if profile.session.id == "preset" and not profile.driver and not any("{session_id}" in g for g in argv.start):
+    if profile.session.id == "preset" and not any("{session_id}" in g for g in argv.start):
         yield "session.id: `preset` needs a group with {session_id} in argv.start"
-    if profile.session.id == "capture" and not (profile.session.capture_key or profile.driver):
+    if profile.session.id == "capture" and not profile.session.capture_key:
         yield "session.capture_key: needed for `capture`"
     if profile.ready.when == "session_file" and not profile.session.files:
         yield "session.files: needed for ready.when = `session_file`"

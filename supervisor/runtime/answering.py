@@ -123,7 +123,8 @@ class Answering:
                 continue
             stamp = self._asks.files.inbox_stamp(session.id)
             if stamp != session.stamp:
-                session.stamp = stamp
+                # a folder's time is coarse: what came just now may be followed by an ask that does not show
+                session.stamp = stamp if now.wall_ms * MS - stamp > TICK_MS * MS else -1
                 self._take_new(session, now)
             for escalated in tuple(session.escalated.values()):
                 self._follow(session, escalated, now)
@@ -136,15 +137,13 @@ class Answering:
     # -- taking
 
     def _take_new(self, session: Session, now: Now) -> None:
-        present = self._asks.files.requests(session.id)
-        known = set(session.waiting) | set(session.escalated)
-        for gone in known - set(present):
+        files, known = self._asks.files, session.waiting.keys() | session.escalated.keys()
+        for gone in files.gone(session.id, known):
             self._settled(session, gone, now)
-        for ask_id in present:
-            if ask_id not in known:
-                data = self._asks.files.read_request(session.id, ask_id)
-                if data is not None:
-                    self._take(session, ask_id, parse_request(data, stem=ask_id), now)
+        for ask_id in files.requests(session.id, but=known):
+            data = files.read_request(session.id, ask_id)
+            if data is not None:
+                self._take(session, ask_id, parse_request(data, stem=ask_id), now)
 
     def _take(self, session: Session, ask_id: str, request: Request | Malformed, now: Now) -> None:
         good = stamped(request, here_of(now)) if isinstance(request, Request) else None
@@ -244,7 +243,6 @@ class Answering:
 
     def _look_after(self, session: Session, now: Now) -> None:
         """Waiting asks whose asker died or that nobody looked at in time; answers that nobody fetches."""
-        session.stamp = -1  # look again at every beat: a lost wake-up costs a second, no more
         files = self._asks.files
         for ask_id, request in tuple(session.waiting.items()):
             if self._facts.requester_dead(request, now):

@@ -56,6 +56,7 @@ class AskFacts:
         self._parts = parts
         self._asks = asks
         self._parents: dict[str, bool] = {}
+        self._askers: tuple[int, dict[int, int | None]] = (0, {})
 
     def serving(self, session_id: str, now: Now) -> Judgement:
         """Whether a session serves, by its heartbeat and identity."""
@@ -118,7 +119,7 @@ class AskFacts:
             return True
         if process.get("pidNamespace") != machine.pid_namespace:
             return False
-        return self._ticks(pid) != ticks
+        return self._ticks_of_asker(pid, now) != ticks
 
     def lineage(self, entry: Entry, rules: tuple[Rule, ...]) -> list[Authority]:
         """Who decides, from this session up to the root, by what is on record."""
@@ -143,6 +144,15 @@ class AskFacts:
             if entry is not None:
                 return entry
         return None
+
+    def _ticks_of_asker(self, pid: int, now: Now) -> int | None:
+        """Looked at once for each `now`: ten thousand asks may be one process's."""
+        at, known = self._askers
+        if at != now.monotonic_ns:
+            self._askers = (now.monotonic_ns, known := {})
+        if pid not in known:
+            known[pid] = self._ticks(pid)
+        return known[pid]
 
     def _ticks(self, pid: int) -> int | None:
         seen = self._parts.processes.probe(pid)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -69,11 +69,15 @@ class Desk:
 
     def pending(self, sessions: Sequence[str] | None = None) -> list[Pending]:
         """Every ask that waits, oldest first; one that was passed on is listed only where it waits now."""
-        now = self._parts.now()
+        return self._pending(lambda _ask_id: True, sessions)
+
+    def _pending(self, wanted: Callable[[str], bool], sessions: Sequence[str] | None = None) -> list[Pending]:
+        now, files = self._parts.now(), self._asks.files
         found: dict[str, Pending] = {}
-        for session_id in self._asks.files.sessions() if sessions is None else sessions:
-            for ask_id in self._asks.files.requests(session_id):
-                item = self._pending(session_id, ask_id, now)
+        for session_id in files.sessions() if sessions is None else sessions:
+            claimed = set(files.claims(session_id))
+            for ask_id in filter(wanted, files.requests(session_id)):
+                item = self._read(session_id, ask_id, now, claimed=ask_id in claimed)
                 other = found.get(ask_id)
                 if item is not None and (other is None or len(hops_of(item.request)) > len(hops_of(other.request))):
                     found[ask_id] = item
@@ -85,10 +89,7 @@ class Desk:
         Raises:
             NotFound: none (it was answered, withdrawn or has expired), or several.
         """
-        waiting = self.pending()
-        found = [p for p in waiting if p.request.id == wanted] or [
-            p for p in waiting if p.request.id.startswith(wanted)
-        ]
+        found = self._pending(lambda ask_id: ask_id == wanted) or self._pending(lambda a: a.startswith(wanted))
         if len(found) == 1:
             return found[0]
         if not found:
@@ -163,7 +164,7 @@ class Desk:
         """Whether it still waits for an answer."""
         return self._asks.files.has_request(pending.session_id, pending.request.id)
 
-    def _pending(self, session_id: str, ask_id: str, now: Now) -> Pending | None:
+    def _read(self, session_id: str, ask_id: str, now: Now, *, claimed: bool) -> Pending | None:
         data = self._asks.files.read_request(session_id, ask_id)
         request = parse_request(data, stem=ask_id) if data else None
         if request is None or isinstance(request, Malformed):
@@ -172,7 +173,7 @@ class Desk:
             session_id,
             request,
             age_ms(request, here_of(now)),
-            self._facts.claim(session_id, ask_id, now),
+            self._facts.claim(session_id, ask_id, now) if claimed else None,
             self._facts.requester_dead(request, now),
         )
 

@@ -177,8 +177,9 @@ class Keeper:
             self.answering.beat(now, [a.entry for a in self.agents])
         if self._below.polled_deaths():
             self._call_scan()
+        told = self._parts.proofs.stirred()
         for agent in self.agents:
-            agent.beat(now)
+            agent.beat(now, told=told)
         self._care.look(self.agents)
 
     def _tell_if_moved(self) -> None:

@@ -41,8 +41,12 @@ class SessionFiles(Protocol):
 
 
 class Proofs(Protocol):
-    """What hooks and drivers have written about the sessions of their CLIs."""
+    """What hooks and drivers have written about the sessions of their CLIs.
 
+    `stirred` is whether any may have been written since the last call: one look for all agents.
+    """
+
+    def stirred(self) -> bool: ...
     def stamp(self, entry_id: str) -> int: ...
     def read(self, entry_id: str) -> bytes: ...
     def remove(self, entry_id: str) -> None: ...

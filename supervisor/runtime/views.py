@@ -108,8 +108,8 @@ def orphaned(entry: Entry, seen: Scan) -> str | None:
     return f"{parent.name} {end}"
 
 
-def why(parts: Parts, entry: Entry, seen: Scan) -> str:
-    """The one-paragraph diagnosis: what it is, how judged, since when, evidence, what to do."""
+def why(parts: Parts, entry: Entry, seen: Scan, asks: Sequence[str] = ()) -> str:
+    """The one-paragraph diagnosis: what it is, how judged, since when, evidence, its `asks`, what to do."""
     now = parts.now()
     judged = seen.judgements[entry.entry_id]
     kin = [e for e in seen.entries if e.parent and e.parent.session_id == entry.session_id and is_live(e)]
@@ -134,6 +134,7 @@ def why(parts: Parts, entry: Entry, seen: Scan) -> str:
         sentences.append(f"Live children: {', '.join(e.name for e in kin)}.")
     if entry.output.degraded:
         sentences.append(f"Its output is degraded: {entry.output.degraded}.")
+    sentences += asks
     sentences.append(f"What to do: {_advice(entry, seen)}")
     return " ".join(sentences)
 

@@ -67,6 +67,10 @@ class MemoryProofs:
     def __init__(self) -> None:
         self.content: dict[str, bytes] = {}
 
+    def stirred(self) -> bool:
+        """Always perhaps."""
+        return True
+
     def stamp(self, entry_id: str) -> int:
         """Changes with the content; 0 when there is none."""
         return hash(self.content[entry_id]) or 1 if entry_id in self.content else 0

@@ -28,6 +28,8 @@ from supervisor.core.settings import SETTINGS, Setting
 from supervisor.core.transitions import MOVES
 from supervisor.core.tree_file import AgentSpec, TreeFile
 from supervisor.demo import script
+from supervisor.mcp_server.server import TOOLS
+from supervisor.mcp_server.tools import Tools
 from supervisor.runtime.views import Row
 
 ROOT = Path(__file__).parents[2]
@@ -211,7 +213,7 @@ def profile_defaults() -> dict[str, str]:
             for field in msgspec.structs.fields(inner):
                 made = field.default_factory
                 default = field.default if made is msgspec.NODEFAULT else made()
-                shown = "" if default is msgspec.NODEFAULT else msgspec.json.encode(default).decode()
+                shown = msgspec.json.encode(default).decode()
                 found[f"{table.name}.{field.name}"] = shown.strip('"').replace("null", "")
     return found
 
@@ -337,6 +339,11 @@ def test_every_exit_code_is_documented() -> None:
     documented = {row[0] for row in rows(page(REFERENCE / "exit-codes.md"))}
     codes = {str(code) for name, code in vars(errors).items() if name.startswith("EXIT_")}
     assert codes <= documented
+
+
+def test_exactly_the_tools_are_documented_with_their_arguments() -> None:
+    documented = {words(row[0])[0]: words(row[1]) for row in rows(page(REFERENCE / "mcp.md"))}
+    assert documented == {t: list(inspect.signature(getattr(Tools, t)).parameters)[1:] for t in TOOLS}
 
 
 def test_exactly_the_fields_and_kinds_of_an_event_are_documented() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import click
@@ -20,6 +21,7 @@ def command(ask_id: str | None, history: bool, as_json: bool) -> None:
     from supervisor.runtime.deciding import Desk
 
     context = open_context()
+    gc.disable()  # ten thousand asks live to the end of this process anyway
     if history:
         return _history(context.asks.review.read(), ask_id, as_json=as_json)
     desk = Desk(context.parts, context.asks)

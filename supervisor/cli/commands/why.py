@@ -2,33 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from supervisor.cli.common import agent_argument, json_option, open_context, print_json
 
 
-@click.command("why", epilog="Example: supervisor why tests")
+@click.command("why", epilog="Examples: supervisor why tests   |   supervisor why perm-3f2a")
 @agent_argument()
 @json_option
 def command(agent_id: str, as_json: bool) -> None:
-    """Explain an agent: what it is, how it is judged, since when, on which evidence, and what to do."""
+    """Explain an agent, or an ask.
+
+    An agent: what it is, how it is judged, since when, on which evidence, what it waits for, and what to do. An ask, by
+    its id: where it waits and for whom, or who decided it, or why nobody did.
+    """
     from supervisor.cli.seeing import look
+    from supervisor.core.errors import NotFound
     from supervisor.core.resolve import resolve
-    from supervisor.core.text import printable
+    from supervisor.runtime.ask_why import AskWhy
     from supervisor.runtime.views import why
 
     context = open_context(prepare=False)
     seen = look(context)
-    entry = resolve(agent_id, seen.entries)
-    text = printable(why(context.parts, entry, seen))
-    if as_json:
-        judged = seen.judgements[entry.entry_id]
-        print_json(
-            {"name": entry.name, "entryId": entry.entry_id, "verdict": judged.verdict, "evidence": judged.evidence,
-             "why": text}
-        )  # fmt: skip
+    asks = AskWhy(context.parts, context.asks, seen.entries)
+    try:
+        entry = resolve(agent_id, seen.entries)
+    except NotFound as problem:
+        try:
+            ask = asks.ask(agent_id)
+        except NotFound:
+            raise problem from None
+        _tell(ask.why, {"ask": ask.ask, "state": ask.state}, as_json=as_json)
         return
+    judged = seen.judgements[entry.entry_id]
+    about = {"name": entry.name, "entryId": entry.entry_id, "verdict": judged.verdict, "evidence": judged.evidence}
+    _tell(why(context.parts, entry, seen, asks.of_agent(entry)), about, as_json=as_json)
+
+
+def _tell(text: str, about: Mapping[str, object], *, as_json: bool) -> None:
     import sys
     import textwrap
 
-    click.echo(textwrap.fill(text, width=100) if sys.stdout.isatty() else text)
+    from supervisor.core.text import printable
+
+    text = printable(text)
+    if as_json:
+        print_json({**about, "why": text})
+    else:
+        click.echo(textwrap.fill(text, width=100) if sys.stdout.isatty() else text)

@@ -1,0 +1,95 @@
+"""`supervisor mcp`: the MCP server of an agent, and telling the agent CLIs of it."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+
+from supervisor.cli.common import json_option, open_context, print_json
+
+if TYPE_CHECKING:
+    from supervisor.runtime.compose import Context
+    from supervisor.runtime.mcp_setup import Setup
+
+CLIS = ("claude", "codex", "gemini", "opencode")
+
+_cli_argument = click.argument("cli", type=click.Choice(CLIS))
+_yes_option = click.option("--yes", "-y", is_flag=True, help="Do it [default: only show what would be done].")
+
+
+@click.group("mcp", invoke_without_command=True, epilog="Example: supervisor mcp install claude")
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Serve the tools by which an agent has children, on standard input and output (MCP).
+
+    An agent CLI starts this by itself once it was told of it: supervisor mcp install CLI, or launch --mcp.
+    """
+    if ctx.invoked_subcommand is None:
+        _serve()
+
+
+def _serve() -> None:
+    from importlib.util import find_spec
+
+    from supervisor.adapters.own_process import become
+    from supervisor.core.errors import Refused
+    from supervisor.runtime.compose import from_environment
+
+    context = from_environment()
+    if find_spec("mcp") is None:
+        raise Refused(
+            "the MCP server needs the extra `mcp`, which is not installed",
+            hint="Run: uv tool install 'supervisor-agents[mcp]', or: "
+            f"{shlex.quote(context.python)} -m pip install 'supervisor-agents[mcp]'",
+        )
+    become((context.python, "-P", "-m", "supervisor.mcp_server"), context.env)
+
+
+@command.command("install", epilog="Example: supervisor mcp install claude --yes")
+@_cli_argument
+@_yes_option
+@json_option
+def install(cli: str, yes: bool, as_json: bool) -> None:
+    """Tell an agent CLI of the server, for all of its sessions, by the CLI's own command.
+
+    Without --yes it is only shown what would be run and which files it changes. Before it is done they are backed up.
+    """
+    from supervisor.runtime.mcp_setup import plan_install
+
+    context = open_context()
+    _do(context, plan_install(context, cli), yes=yes, as_json=as_json)
+
+
+@command.command("uninstall", epilog="Example: supervisor mcp uninstall claude --yes")
+@_cli_argument
+@_yes_option
+@json_option
+def uninstall(cli: str, yes: bool, as_json: bool) -> None:
+    """Take that back. Without --yes it is only shown what would be done."""
+    from supervisor.runtime.mcp_setup import plan_uninstall
+
+    context = open_context()
+    _do(context, plan_uninstall(context, cli), yes=yes, as_json=as_json)
+
+
+def _do(context: Context, setup: Setup, *, yes: bool, as_json: bool) -> None:
+    import msgspec
+
+    from supervisor.runtime.mcp_setup import carry_out
+
+    backups = carry_out(context, setup) if yes else []
+    if as_json:
+        print_json({**msgspec.to_builtins(setup), "done": yes, "backups": backups})
+        return
+    if setup.command:
+        click.echo(f"{'ran' if yes else 'would run'}: {shlex.join(setup.command)}")
+    if setup.rewrites:
+        click.echo(f"{'rewrote' if yes else 'would rewrite'}: {setup.rewrites}, without our entry")
+    for file in setup.files:
+        click.echo(f"{'may have changed' if yes else 'may change'}: {file}")
+    for backup in backups:
+        click.echo(f"backup: {backup}")
+    if not yes:
+        click.echo("nothing was done; to do it, add --yes")

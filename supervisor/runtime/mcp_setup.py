@@ -1,0 +1,124 @@
+"""The use case of telling an agent CLI of our MCP server, or of taking that back. Files are backed up first.
+
+The CLI writes its own configuration where it has a command for that, so that comments and order stay. Owns
+`<home>/backups`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from supervisor.adapters.atomic_file import make_private, read_bounded, write_atomic
+from supervisor.adapters.spawn import run, which
+from supervisor.core.errors import NotFound, Refused
+from supervisor.core.mcp_clis import CLIS, McpCli, candidates, command_line, without
+from supervisor.core.text import printable
+from supervisor.runtime.compose import Context
+
+_CLI_S = 120.0  # a first start reads hundreds of megabytes
+_MAX_CONFIG = 16 * 1024 * 1024
+
+
+class Setup(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is to be done: the CLI's own command, or else the file that is rewritten without our entry."""
+
+    cli: str
+    command: tuple[str, ...] = ()
+    rewrites: str | None = None
+    files: tuple[str, ...] = ()
+    """Those that exist and are backed up."""
+
+
+def server_command(context: Context) -> tuple[str, ...]:
+    """How a CLI starts our server: the program beside our interpreter, else the interpreter itself."""
+    script = os.path.join(os.path.dirname(context.python), "supervisor")
+    return (script, "mcp") if os.access(script, os.X_OK) else context.self_argv("mcp")
+
+
+def plan_install(context: Context, name: str) -> Setup:
+    """What `install` would do.
+
+    Raises:
+        Refused: the CLI is not installed.
+    """
+    cli = CLIS[name]
+    words = command_line(cli.add, server_command(context))
+    return Setup(cli=name, command=_found(context, words), files=_existing(context, cli))
+
+
+def plan_uninstall(context: Context, name: str) -> Setup:
+    """What `uninstall` would do.
+
+    Raises:
+        Refused: the CLI is not installed, or its file has comments that would be lost. NotFound: nothing is there.
+    """
+    cli = CLIS[name]
+    files = _existing(context, cli)
+    if cli.remove:
+        return Setup(cli=name, command=_found(context, command_line(cli.remove, ())), files=files)
+    for file in files:
+        if _rewritten(file, cli) is not None:
+            return Setup(cli=name, rewrites=file, files=files)
+    raise NotFound(f"{name} knows no MCP server of supervisor", hint="Nothing is to be done")
+
+
+def carry_out(context: Context, setup: Setup) -> list[str]:
+    """Back up, then do it; the backups' paths.
+
+    Raises:
+        Refused: the CLI says no, with its own words. OSError: a file could not be written; nothing was changed then.
+    """
+    backups = [_back_up(context, setup.cli, file) for file in setup.files]
+    if setup.rewrites is not None:
+        content = _rewritten(setup.rewrites, CLIS[setup.cli])
+        if content is not None:
+            real = os.path.realpath(setup.rewrites)  # a link into somebody's dotfiles stays one
+            mode = os.stat(real).st_mode & 0o777
+            write_atomic(real, content)
+            os.chmod(real, mode)
+        return backups
+    try:
+        code, out, err = run(setup.command, env=context.env, timeout=_CLI_S)
+    except OSError as error:
+        raise Refused(f"{setup.cli} did not do it: {error}") from None
+    if code != 0:
+        said = printable((err or out).strip())[-500:] or f"it ended with {code}"
+        raise Refused(f"{setup.cli} did not do it: {said}", hint=f"Look with: {setup.cli} mcp list")
+    return backups
+
+
+def _found(context: Context, words: Sequence[str]) -> tuple[str, ...]:
+    program = which(words[0], path=context.env.get("PATH", ""), cwd=context.cwd)
+    if program is None:
+        raise Refused(f"{words[0]} was not found on PATH", hint="Install it, or correct PATH")
+    return (program, *words[1:])
+
+
+def _existing(context: Context, cli: McpCli) -> tuple[str, ...]:
+    return tuple(f for f in candidates(cli, context.env) if os.path.isfile(f))
+
+
+def _rewritten(file: str, cli: McpCli) -> bytes | None:
+    """The file without our entry, None when it has none. Raises Refused: it is not plain JSON."""
+    data = read_bounded(os.path.realpath(file), _MAX_CONFIG) or b""
+    try:
+        config = without(json.loads(data), cli.path)
+    except ValueError:
+        if cli.path[-1].encode() not in data:
+            return None
+        where = ".".join(cli.path)
+        raise Refused(f"{file} has comments, which would be lost", hint=f"Take {where} out of it by hand") from None
+    return None if config is None else json.dumps(config, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def _back_up(context: Context, cli: str, file: str) -> str:
+    """Owner-only, beside other backups: a configuration may hold secrets."""
+    folder = os.path.join(context.places.home, "backups")
+    make_private(folder)
+    copy = os.path.join(folder, f"{cli}-{context.clock.wall_ms()}-{os.path.basename(file).lstrip('.')}")
+    write_atomic(copy, read_bounded(os.path.realpath(file), _MAX_CONFIG) or b"")
+    return copy

@@ -1,0 +1,95 @@
+"""`mcp install` and `uninstall`: shown first, backed up, done by the CLI's own command, or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.rig import Supervisor
+
+
+@pytest.fixture
+def path(sv: Supervisor) -> dict[str, str]:
+    """A PATH on which each CLI notes what it was told."""
+    for name in ("claude", "opencode"):
+        sv.script(name, f'for w; do printf "%s\\n" "$w"; done > {sv.work}/{name}.told; [ ! -e {sv.work}/broken ] || '
+                  "{ echo 'it exists already' >&2; exit 1; }")  # fmt: skip
+    return {"PATH": f"{sv.work}:{sv.env['PATH']}"}
+
+
+def home_file(sv: Supervisor, name: str, text: str) -> Path:
+    file = Path(sv.env["HOME"]) / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def test_an_install_is_only_shown_until_it_is_wanted_and_backs_up_the_file(
+    sv: Supervisor, path: dict[str, str]
+) -> None:
+    home_file(sv, ".claude.json", '{"secret": 1}')
+
+    shown = sv.run("mcp", "install", "claude", env=path).out
+    assert "would run:" in shown
+    assert f"may change: {sv.env['HOME']}/.claude.json" in shown
+    assert "to do it, add --yes" in shown
+    assert not (sv.work / "claude.told").exists()
+
+    done = sv.json("mcp", "install", "claude", "--yes", env=path)
+    told = (sv.work / "claude.told").read_text().split("\n")
+    assert told[:6] == ["mcp", "add", "--scope", "user", "supervisor", "--"]
+    assert told[-2] == "mcp"
+    (backup,) = done["backups"]
+    assert Path(backup).read_text() == '{"secret": 1}'
+    assert os.stat(backup).st_mode & 0o777 == 0o600
+
+
+def test_what_the_cli_says_is_told(sv: Supervisor, path: dict[str, str]) -> None:
+    (sv.work / "broken").touch()
+    done = sv.run("mcp", "install", "claude", "--yes", env=path, code=1)
+    assert "claude did not do it: it exists already" in done.err
+
+
+def test_a_cli_that_is_not_there_is_named(sv: Supervisor) -> None:
+    empty = {"PATH": str(sv.root)}
+    assert "gemini was not found on PATH" in sv.run("mcp", "install", "gemini", env=empty, code=1).err
+
+
+def test_an_entry_in_a_plain_file_is_taken_out_and_the_rest_stays(sv: Supervisor, path: dict[str, str]) -> None:
+    config = {"theme": "dark", "mcp": {"supervisor": {"type": "local"}, "other": {}}}
+    file = home_file(sv, "dot/opencode.json", json.dumps(config))
+    link = Path(sv.env["XDG_CONFIG_HOME"]) / "opencode" / "opencode.json"
+    link.parent.mkdir()
+    link.symlink_to(file)
+
+    assert "would rewrite" in sv.run("mcp", "uninstall", "opencode", env=path).out
+    assert json.loads(file.read_text()) == config
+    sv.run("mcp", "uninstall", "opencode", "--yes", env=path)
+
+    assert json.loads(file.read_text()) == {"theme": "dark", "mcp": {"other": {}}}
+    assert link.is_symlink()
+    assert "knows no MCP server" in sv.run("mcp", "uninstall", "opencode", "--yes", env=path, code=3).err
+
+
+def test_a_file_with_comments_is_left_as_it_is(sv: Supervisor, path: dict[str, str]) -> None:
+    text = '{\n  // mine\n  "mcp": {"supervisor": {}},\n}'
+    file = home_file(sv, ".config/opencode/opencode.jsonc", text)
+    done = sv.run("mcp", "uninstall", "opencode", "--yes", env=path, code=1)
+    assert "Take mcp.supervisor out of it by hand" in done.err
+    assert file.read_text() == text
+
+
+def test_without_the_extra_the_server_says_how_to_get_it(sv: Supervisor) -> None:
+    program = (
+        "import sys, importlib.util as u; f = u.find_spec; "
+        "u.find_spec = lambda name, *a: None if name == 'mcp' else f(name, *a); "
+        "from supervisor.cli.main import run; sys.exit(run(['mcp']))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], env=sv.environment(), capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "uv tool install 'supervisor-agents[mcp]'" in done.stderr

@@ -1,0 +1,47 @@
+"""How the agent CLIs are told of the MCP server."""
+
+from __future__ import annotations
+
+import pytest
+
+from supervisor.core.mcp_clis import CLIS, candidates, command_line, without
+
+COMMAND = ("/opt/py", "-P", "-m", "supervisor", "mcp")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("claude", ("claude", "mcp", "add", "--scope", "user", "supervisor", "--", *COMMAND)),
+        ("codex", ("codex", "mcp", "add", "supervisor", "--", *COMMAND)),
+        ("gemini", ("gemini", "mcp", "add", "--scope", "user", "supervisor", "/opt/py", "--", *COMMAND[1:])),
+        ("opencode", ("opencode", "mcp", "add", "supervisor", "--", *COMMAND)),
+    ],
+)
+def test_each_is_told_by_its_own_command(name: str, expected: tuple[str, ...]) -> None:
+    assert command_line(CLIS[name].add, COMMAND) == expected
+
+
+def test_what_takes_it_back_names_it() -> None:
+    assert command_line(CLIS["codex"].remove, ()) == ("codex", "mcp", "remove", "supervisor")
+
+
+def test_a_file_is_where_the_environment_says() -> None:
+    env = {"HOME": "/home/me", "CODEX_HOME": "/elsewhere"}
+    assert candidates(CLIS["codex"], env) == ["/elsewhere/config.toml", "/home/me/.codex/config.toml"]
+    assert candidates(CLIS["claude"], {"HOME": "/home/me", "CLAUDE_CONFIG_DIR": "rel"}) == ["/home/me/.claude.json"]
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"a": 1, "mcp": {"supervisor": {}, "other": 2}}, {"a": 1, "mcp": {"other": 2}}),
+        ({"mcp": {"supervisor": {}}}, {"mcp": {}}),
+        ({"mcp": {"other": {}}}, None),
+        ({"mcp": 3}, None),
+        ({}, None),
+        ([], None),
+    ],
+)
+def test_an_entry_is_taken_out_and_the_rest_stays(config: object, expected: object) -> None:
+    assert without(config, ("mcp", "supervisor")) == expected

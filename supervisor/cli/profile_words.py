@@ -17,19 +17,21 @@ _READY = {
     "spawned": "when it is started",
     "output": "with its first output",
     "session_file": "when its session file is there",
+    "session": "when its session is proven",
 }
 
 
 def abilities(profile: LaunchProfile) -> list[tuple[str, str]]:
     """What a CLI that is started by this profile can do and cannot, as (label, sentence)."""
-    argv, prompt, stop = profile.argv, profile.prompt, profile.stop
+    prompt, stop = profile.prompt, profile.stop
     lines = [
         ("summary", profile.summary),
         ("paths", _paths(profile)),
         ("prompt", f"headless {_PROMPT[prompt.headless]}, interactive {_PROMPT[prompt.interactive]}{_words(profile)}"),
         ("session", _session(profile)),
-        ("model", "can be chosen" if any("{model}" in g for g in argv.options) else "cannot be chosen"),
+        ("model", "can be chosen" if _takes_model(profile) else "cannot be chosen"),
         ("asks", _ASKS[profile.asks.adapter]),
+        *_driver(profile),
         ("ready", f"{_READY[profile.ready.when]}, within {profile.ready.timeout_seconds} s"),
         ("stop", f"{stop.signal}, {stop.grace_seconds:g} s to end, then it is killed"),
         ("restart", f"{profile.restart.policy}"),
@@ -50,6 +52,17 @@ def _paths(profile: LaunchProfile) -> str:
     return "allowed paths are handed to the CLI, which does not enforce them"
 
 
+def _takes_model(profile: LaunchProfile) -> bool:
+    return any("{model}" in g for g in profile.argv.options) or bool(profile.driver and profile.driver.model)
+
+
+def _driver(profile: LaunchProfile) -> list[tuple[str, str]]:
+    if profile.driver is None:
+        return []
+    how = f"headless by a driver ({profile.driver.kind}): it asks its parent, can be interrupted and given follow-ups"
+    return [("driven", how)]
+
+
 def _words(profile: LaunchProfile) -> str:
     if profile.prompt.words == "args":
         return "; words after -- are arguments"
@@ -59,10 +72,11 @@ def _words(profile: LaunchProfile) -> str:
 def _session(profile: LaunchProfile) -> str:
     kind = {
         "preset": "its id is chosen at launch",
-        "capture": "its id is read from the output",
+        "capture": "its id is read from the output" if profile.session.capture_key else "its id is told by the CLI",
         "none": "it has no id",
     }[profile.session.id]
-    return f"{kind}; it {'can' if profile.argv.resume else 'cannot'} be resumed"
+    resumable = profile.argv.resume or (profile.driver and profile.session.id != "none")
+    return f"{kind}; it {'can' if resumable else 'cannot'} be resumed"
 
 
 def profile_schema() -> dict[str, Any]:

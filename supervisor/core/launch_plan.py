@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from supervisor.core.driver_plan import as_driver
 from supervisor.core.errors import BadInput
 from supervisor.core.profile import AskMode, Groups, LaunchProfile, Policy, Tokens, field_of
 from supervisor.core.rules import Rule, plain
@@ -44,6 +46,7 @@ class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
 
     `env_set`, and for workers `env_link`, may hold `{fields}` of the profile's LINK_FIELDS as whole values, filled in
     at each spawn (a parent can change); `env_given` are names of variables that the caller gave, without values.
+    `driven`: a driver of ours speaks to the CLI, so nothing may be left of it when the driver has ended.
     """
 
     profile: str
@@ -63,7 +66,7 @@ class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     paths_enforced: bool = False
     session_files: tuple[str, ...] = ()
     capture_key: str | None = None
-    ready: Literal["spawned", "output", "session_file"] = "spawned"
+    ready: Literal["spawned", "output", "session_file", "session"] = "spawned"
     ready_timeout_ms: int = 60_000
     stop_signal: str = "TERM"
     stop_grace_ms: int = 10_000
@@ -72,6 +75,7 @@ class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     restart: RestartPlan = RestartPlan()
     asks_mode: AskMode | None = None
     asks_rules: tuple[Rule, ...] = ()
+    driven: bool = False
 
 
 class LaunchRequest(Struct, frozen=True, kw_only=True):
@@ -99,6 +103,13 @@ def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
     Raises:
         BadInput: the profile cannot do what is asked (a prompt it cannot take, a model it has no flag for).
     """
+    if profile.driver is None or request.mode != "headless":
+        return _compiled(profile, request)
+    words = ("--", *profile.driver.command, *request.words)
+    return replace(_compiled(as_driver(profile), replace(request, words=words, hook_settings=None)), driven=True)
+
+
+def _compiled(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
     fields: dict[str, str | None] = {
         "session_id": request.session_id if profile.session.id == "preset" else None,
         "model": request.model,

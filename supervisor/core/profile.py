@@ -86,9 +86,9 @@ class Session(_Table, frozen=True):
 
 
 class Ready(_Table, frozen=True):
-    """What proves the agent up: its exec, its first output, or its session file."""
+    """What proves the agent up: its exec, its first output, its session file, or that its session is proven."""
 
-    when: Literal["spawned", "output", "session_file"] = "spawned"
+    when: Literal["spawned", "output", "session_file", "session"] = "spawned"
     timeout_seconds: Annotated[int, Meta(ge=1, le=600)] = 60
 
 
@@ -136,6 +136,17 @@ class Asks(_Table, frozen=True):
     rules: tuple[RuleSpec, ...] = ()
 
 
+class DriverRules(_Table, frozen=True):
+    """Headless, a driver of ours speaks to the CLI: `kind` is the protocol, `command` the CLI's own words.
+
+    Then `argv` and `prompt` are for a terminal only; session, model, allowed paths and prompt go by the driver.
+    """
+
+    kind: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$(?!\n)")]
+    command: Tokens = ()
+    model: bool = True
+
+
 class LaunchProfile(_Table, frozen=True):
     """One profile file."""
 
@@ -156,6 +167,7 @@ class LaunchProfile(_Table, frozen=True):
     process: ProcessRules = ProcessRules()
     restart: RestartPolicy = RestartPolicy()
     asks: Asks = Asks()
+    driver: DriverRules | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -183,9 +195,9 @@ def problems(profile: LaunchProfile) -> Iterator[str]:
     yield from _link_problems(profile)
     if argv.path and "{path}" not in argv.path:
         yield "argv.path: holds no {path}"
-    if profile.session.id == "preset" and not any("{session_id}" in g for g in argv.start):
+    if profile.session.id == "preset" and not profile.driver and not any("{session_id}" in g for g in argv.start):
         yield "session.id: `preset` needs a group with {session_id} in argv.start"
-    if profile.session.id == "capture" and not profile.session.capture_key:
+    if profile.session.id == "capture" and not (profile.session.capture_key or profile.driver):
         yield "session.capture_key: needed for `capture`"
     if profile.ready.when == "session_file" and not profile.session.files:
         yield "session.files: needed for ready.when = `session_file`"

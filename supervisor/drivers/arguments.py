@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 USAGE = (
-    "usage: python -m supervisor.drivers KIND [--session-id ID | --resume ID] [--model NAME] -- COMMAND…\n"
+    "usage: python -m supervisor.drivers KIND [--session-id ID | --resume ID] [--model NAME]\n"
+    "       [--add-dir PATH]… -- COMMAND…\n"
     "       (reads the prompt on standard input)"
 )
 _OPTIONS = {"--session-id": "session", "--resume": "resume", "--model": "model"}
@@ -20,6 +21,7 @@ class Options(NamedTuple):
     session: str | None = None
     resume: str | None = None
     model: str | None = None
+    paths: tuple[str, ...] = ()
 
 
 class Usage(NamedTuple):
@@ -35,15 +37,20 @@ def parse(words: Sequence[str], *, kinds: Sequence[str]) -> Options | Usage:
     at = list(words).index("--")
     ours, argv = list(words[:at]), tuple(words[at + 1 :])
     found: dict[str, str] = {}
+    paths: list[str] = []
     kind = ""
     while ours:
         word = ours.pop(0)
         if word in ("--help", "-h"):
             return Usage()
-        if word in _OPTIONS:
+        if word in _OPTIONS or word == "--add-dir":
             if not ours or not ours[0]:
                 return Usage(f"{word} needs a value")
-            found[_OPTIONS[word]] = ours.pop(0)
+            value = ours.pop(0)
+            if word == "--add-dir":
+                paths.append(value)
+            else:
+                found[_OPTIONS[word]] = value
         elif word.startswith("-"):
             return Usage(f"there is no option {word[:60]!r}")
         elif kind:
@@ -56,4 +63,4 @@ def parse(words: Sequence[str], *, kinds: Sequence[str]) -> Options | Usage:
         return Usage("the CLI's command is missing: -- COMMAND…")
     if "session" in found and "resume" in found:
         return Usage("--session-id and --resume exclude each other")
-    return Options(kind, argv, **found)
+    return Options(kind, argv, **found, paths=tuple(paths))

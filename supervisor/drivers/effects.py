@@ -16,13 +16,17 @@ How = Literal["done", "failed", "interrupted"]
 
 
 class Job(NamedTuple):
-    """What the CLI is to be started for. `session`: the id we choose; `resume`: the one to go on with, else None."""
+    """What the CLI is to be started for. `session`: the id we choose; `resume`: the one to go on with, else None.
+
+    `paths`: folders besides `cwd` that it may use.
+    """
 
     argv: tuple[str, ...]
     cwd: str
     session: str | None = None
     resume: str | None = None
     model: str | None = None
+    paths: tuple[str, ...] = ()
 
 
 class Send(NamedTuple):

@@ -54,7 +54,7 @@ def _drive(options: Options, env: dict[str, str], inbox: Queue) -> int:
     except SupervisorError as error:
         transcript.say("error", str(error))
         return 1
-    job = Job(options.argv, cwd, options.session, options.resume, options.model)
+    job = Job(options.argv, cwd, options.session, options.resume, options.model, options.paths)
     speaker, link = make(options.kind, job)
     entry = "" if _is_nested(context) else env.get(ENTRY_VARIABLE, "")
     cli = CliProcess(context.parts, context.spawner, entry_id=entry)

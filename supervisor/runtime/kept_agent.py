@@ -47,7 +47,7 @@ from supervisor.runtime.look import Look
 from supervisor.runtime.parts import Parts
 from supervisor.runtime.proof import Proof
 from supervisor.runtime.record import Record
-from supervisor.runtime.tree_end import ask_to_stop, kill_tree, names
+from supervisor.runtime.tree_end import Leftovers, ask_to_stop, kill_tree, names
 
 Report = Callable[[str, str], None]
 """(entry key, what happened): `spawned`, `ready`, `ended`."""
@@ -68,6 +68,7 @@ class KeptAgent:
         self._stopping: Stopping | None = None
         self._stop_began = 0
         self._proof = Proof(parts)
+        self._leftovers = Leftovers(parts)
         self.at_rest = False
         self._released = False
         self.transcript = entry.output.transcript
@@ -135,7 +136,7 @@ class KeptAgent:
         if isinstance(self.entry.state, Closed | Resumable):
             return None  # its end is decided, and only waits to be written
         if isinstance(self.entry.state, Starting):
-            return self._turn_starting(self.entry.state, now, may_start)
+            return self._turn_starting(self.entry.state, now, look, may_start)
         if self._stopping or self.entry.want == "down" or self._winds_down():
             return self._turn_stopping(now, look)
         if self._exit is not None:
@@ -148,7 +149,7 @@ class KeptAgent:
 
     # -- starting
 
-    def _turn_starting(self, state: Starting, now: Now, may_start: Callable[[Entry], bool]) -> int | None:
+    def _turn_starting(self, state: Starting, now: Now, look: Look, may_start: Callable[[Entry], bool]) -> int | None:
         if self.entry.want == "down" or self._stopping:
             self.close_unstarted("it was stopped before it started", now)
             return None
@@ -161,6 +162,11 @@ class KeptAgent:
                 return now.monotonic_ns
         if not may_start(self.entry):
             return None
+        if self.entry.plan.driven and self.entry.generation.resumes:
+            # a CLI whose driver and keeper were both killed may still be in that session
+            left = look.tree(self.entry.entry_id, None, attached=True)
+            if (again_at := self._leftovers.end(look, self.entry.entry_id, left, now, attached=True)) is not None:
+                return again_at
         self._start(now)
         return now.monotonic_ns if self._proof.due(self.entry) else None
 
@@ -263,6 +269,10 @@ class KeptAgent:
         heir = self._heir(left, look)
         if heir is not None:
             return self._follow(heir, now)
+        if self.entry.plan.driven:
+            again_at = self._leftovers.end(look, self.entry.entry_id, left, now, attached=self.attached)
+            if again_at is not None:
+                return again_at
         tally = death(end, now)
         hand_off = ended(end, self.entry.plan, stopped=False, now=now.wall_ms, leftovers=len(left))
         again = self._decide(hand_off, now, tally)

@@ -168,7 +168,8 @@ class Launcher:
                 f"profile {profile.name} needs a command",
                 hint=f"Give it after --: launch {profile.name} -- make",
             )
-        for binary in profile.needs:
+        command = profile.driver.command[:1] if profile.driver and plan.driven else ()
+        for binary in (*profile.needs, *command):
             self._which(binary, env.get("PATH", ""), plan.cwd, name)
         first = self._which(plan.argv[0], env.get("PATH", ""), plan.cwd, name)
         return replace(

@@ -58,6 +58,7 @@ class Proof:
             file = self._find(after, env)
         wrote = self._wrote_session(after, file)
         proven = (entry.plan.ready == "output" and bool(head)) or wrote
+        proven = proven or (entry.plan.ready == "session" and after.generation.session is not None)
         if wrote and not (entry.plan.capture_key or entry.generation.session):
             session = _stored(entry)  # it says nothing itself: that it writes into the file of this id is its proof
         if not (session or file or (proven and _unready(entry))):

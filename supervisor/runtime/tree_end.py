@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from supervisor.core.ending import signal_number
 from supervisor.core.identity import ProcessKey
+from supervisor.core.liveness import Now
 from supervisor.core.text import one_line
+from supervisor.core.timing import KILL_WAIT_MS, MS, TICK_MS
 from supervisor.runtime.look import Look
 from supervisor.runtime.parts import Parts
 
@@ -44,6 +46,25 @@ def kill_tree(parts: Parts, look: Look, entry_id: str, leader: ProcessKey | None
     killed = sum(parts.signals.send(key, SIGKILL) for key in frozen)
     look.refresh()
     return killed
+
+
+class Leftovers:
+    """What a driver has left when it was killed: ended, and looked for again until it is gone or will not go."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._until: int | None = None
+
+    def end(self, look: Look, entry_id: str, left: set[ProcessKey], now: Now, *, attached: bool) -> int | None:
+        """When to look again (monotonic ns); None when nothing is left, or what is left survives."""
+        if not left:
+            self._until = None
+            return None
+        self._until = self._until or now.monotonic_ns + KILL_WAIT_MS * MS
+        if now.monotonic_ns >= self._until:
+            return None
+        kill_tree(self._parts, look, entry_id, None, attached=attached)
+        return now.monotonic_ns + MS * TICK_MS // 10
 
 
 def names(parts: Parts, tree: set[ProcessKey]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from supervisor.core.launch_plan import (
 )
 from supervisor.core.profile import (
     Argv,
+    DriverRules,
     Env,
     LaunchProfile,
     Link,
@@ -342,3 +343,38 @@ def test_a_variable_is_a_name_with_or_without_a_value(raw: str, expected: tuple[
 def test_what_can_be_no_variable_is_refused(raw: str) -> None:
     with pytest.raises(BadInput):
         variable(raw)
+
+
+# -- a driver
+
+
+DRIVEN = replace(
+    FULL, driver=DriverRules(kind="toy", command=("toy", "serve")), stop=Stop(signal="INT", grace_seconds=1)
+)
+
+
+def test_headless_a_driver_is_launched_and_the_clis_command_comes_last() -> None:
+    plan = plan_launch(
+        DRIVEN, request(model="m", allowed_paths=("/a", "/b"), words=("--more", "--"), prompt_file="/state/prompts/1")
+    )
+
+    driver = ("/usr/bin/python3", "-P", "-m", "supervisor.drivers", "toy")
+    rest = ("--model", "m", "--add-dir", "/a", "--add-dir", "/b", "--", "toy", "serve", "--more", "--")
+    assert plan.argv == (*driver, "--session-id", "0b6f-session", *rest)
+    assert command_line(plan, session="S", prompt="") == (*driver, "--resume", "S", *rest)
+    assert (plan.driven, plan.stdin, plan.ready, plan.follow) == (True, "prompt", "session", "leader")
+    assert (plan.stop_signal, plan.stop_grace_ms, plan.success_codes) == ("TERM", 10_000, (0, 143))
+
+
+def test_on_a_terminal_the_cli_itself_is_launched() -> None:
+    driven, plain = (plan_launch(p, request("interactive")) for p in (DRIVEN, FULL))
+
+    assert (driven.argv, driven.resume_argv, driven.driven) == (plain.argv, plain.resume_argv, False)
+    assert (driven.stop_signal, driven.stop_grace_ms) == ("INT", 1000)
+
+
+def test_a_driver_that_cannot_choose_a_model_says_so() -> None:
+    profile = replace(DRIVEN, driver=DriverRules(kind="toy", command=("toy",), model=False))
+
+    with pytest.raises(BadInput, match="no option for a model"):
+        plan_launch(profile, request(model="m"))

@@ -213,7 +213,7 @@ def profile_defaults() -> dict[str, str]:
             for field in msgspec.structs.fields(inner):
                 made = field.default_factory
                 default = field.default if made is msgspec.NODEFAULT else made()
-                shown = msgspec.json.encode(default).decode()
+                shown = "" if default is msgspec.NODEFAULT else msgspec.json.encode(default).decode()
                 found[f"{table.name}.{field.name}"] = shown.strip('"').replace("null", "")
     return found
 

@@ -10,9 +10,26 @@ KINDS = ("codex", "claude")
 
 
 def test_everything_after_the_first_dashes_is_the_clis() -> None:
-    parsed = parse(["codex", "--model", "m", "--", "codex", "app-server", "--", "--resume", "x"], kinds=KINDS)
+    parsed = parse(
+        [
+            "codex",
+            "--model",
+            "m",
+            "--add-dir",
+            "/a",
+            "--add-dir",
+            "/b",
+            "--",
+            "codex",
+            "app-server",
+            "--",
+            "--resume",
+            "x",
+        ],
+        kinds=KINDS,
+    )
 
-    assert parsed == Options("codex", ("codex", "app-server", "--", "--resume", "x"), model="m")
+    assert parsed == Options("codex", ("codex", "app-server", "--", "--resume", "x"), model="m", paths=("/a", "/b"))
 
 
 def test_a_session_is_chosen_or_resumed() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from supervisor.core.entry import AgentIdentity, ResumeContext, Starting
+from supervisor.core.entry import AgentIdentity, Generation, ResumeContext, Starting
 from supervisor.core.launch_plan import RestartPlan
 from supervisor.core.ports import Exit
 from supervisor.core.profile import Policy
@@ -112,6 +112,31 @@ def test_what_a_dead_agent_left_is_ended_before_it_is_started_again(stage: Stage
     stage.kill(lead)
     stage.go(100)
     assert (stage.processes.alive(helper), stage.on_disk(lead).status) == (False, "running")
+
+
+def test_what_a_killed_driver_left_is_ended_though_it_is_not_started_again(stage: Stage) -> None:
+    lead = stage.add("lead", plan=make_plan(restart=RestartPlan(), driven=True))
+    stage.go(50)
+    cli = stage.processes.add(parent=stage.pid(lead), env={"SUPERVISOR_ENTRY_ID": lead.entry.entry_id})
+    tool = stage.processes.add(parent=cli.pid, new_session=True, env={})
+    stage.kill(lead)
+    stage.go(100)
+    end = stage.on_disk(lead).hand_off
+    assert end is not None
+    assert (stage.processes.alive(cli), stage.processes.alive(tool), end.signal, end.detail) == (
+        False,
+        False,
+        "KILL",
+        "",
+    )
+
+
+def test_a_session_is_not_taken_up_again_beside_what_an_earlier_driver_left(stage: Stage) -> None:
+    plan = make_plan(restart=RestartPlan(), driven=True)
+    cli = stage.processes.add(parent=1, env={"SUPERVISOR_ENTRY_ID": "entry-lead"})
+    lead = stage.add("lead", plan=plan, generation=Generation(nonce="n", resumes="s-1"), entry_id="entry-lead")
+    stage.go(100)
+    assert (stage.processes.alive(cli), stage.on_disk(lead).status) == (False, "running")
 
 
 def test_a_siblings_orphan_without_a_mark_is_not_taken_for_the_dead_agents(stage: Stage) -> None:

@@ -7,6 +7,9 @@ from typing import Any
 
 from msgspec import Struct
 
+OPENCODE_CONTENT = "OPENCODE_CONFIG_CONTENT"
+"""opencode's variable with a whole configuration, merged into that of its files."""
+
 NAME = "supervisor"
 """What the server is called in every CLI."""
 
@@ -64,6 +67,28 @@ def command_line(template: Sequence[str], command: Sequence[str]) -> tuple[str, 
     """The words of a CLI's own command for a server that is started by `command`."""
     parts = {"{name}": (NAME,), "{command}": command, "{program}": command[:1], "{arguments}": command[1:]}
     return tuple(word for token in template for word in parts.get(token, (token,)))
+
+
+def for_one_launch(how: str, command: Sequence[str], *, file: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """How one launch is told of it, nothing of the user's touched: the CLI's words; what `file` or a variable holds.
+
+    `how` is the profile's `mcp`. claude reads the file; codex takes a value of its configuration; opencode reads
+    `OPENCODE_CONFIG_CONTENT`, in which our part is merged with what is there.
+    """
+    server = {"command": command[0], "args": list(command[1:])}
+    if how == "claude":
+        return ("--mcp-config", file), {"mcpServers": {NAME: server}}
+    if how == "codex":
+        # a JSON string, and a list of them, is a TOML one; the default of 60 s would end a longer wait
+        values = f"command={_json(server['command'])},args={_json(server['args'])},tool_timeout_sec=660"
+        return ("-c", f"mcp_servers.{NAME}={{{values}}}"), {}
+    return (), {"mcp": {NAME: {"type": "local", "command": list(command), "enabled": True}}}
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return json.dumps(value)
 
 
 def candidates(cli: McpCli, env: Mapping[str, str]) -> list[str]:

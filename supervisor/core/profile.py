@@ -168,6 +168,7 @@ class LaunchProfile(_Table, frozen=True):
     restart: RestartPolicy = RestartPolicy()
     asks: Asks = Asks()
     driver: DriverRules | None = None
+    mcp: Literal["none", "claude", "codex", "opencode"] = "none"
     notes: tuple[str, ...] = ()
 
 

@@ -31,6 +31,7 @@ class AgentSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allow_paths: tuple[str, ...] = ()
     restart: Literal["temporary", "transient", "permanent"] | None = None
     asks: AskMode | None = None
+    mcp: bool = False
     after: tuple[str, ...] = ()
 
 

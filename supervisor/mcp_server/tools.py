@@ -90,10 +90,13 @@ class Tools:
         args: Annotated[
             list[str] | None, Field(description="Further arguments of its program; for shell: the command")
         ] = None,
+        mcp: Annotated[bool, Field(description="Give it these tools as well")] = False,
     ) -> dict[str, Any]:
         """Launch an agent as your child, in the background. Returns when it is up. It goes on when you end."""
         options = [("--name", name), ("--cwd", cwd), ("--model", model), ("--task-summary", task_summary)]
         words = [f"{option}={value}" for option, value in options if value is not None]
+        if mcp:
+            words.append("--mcp")
         if prompt:
             words.append("--prompt-file=-")
         me = await to_thread.run_sync(self._caller.entry)

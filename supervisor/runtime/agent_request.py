@@ -34,6 +34,7 @@ class AgentRequest(Struct, frozen=True, kw_only=True):
     task_summary: str | None = None
     restart: Policy | None = None
     asks: AskMode | None = None
+    mcp: bool = False
     tree: str | None = None
     terminal: Terminal = Terminal()
     where: str = ""

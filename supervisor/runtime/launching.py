@@ -61,6 +61,10 @@ class Launcher:
             try:
                 name = self._name(request, taken)
                 taken.add(name)
+                if request.mcp:
+                    from supervisor.runtime.mcp_setup import with_tools
+
+                    request = with_tools(self._context, request)
                 out[name] = self._draft(request, name, out)
             except SupervisorError as error:
                 if not request.where:

@@ -8,15 +8,28 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from supervisor.adapters.atomic_file import make_private, read_bounded, write_atomic
 from supervisor.adapters.spawn import run, which
-from supervisor.core.errors import NotFound, Refused
-from supervisor.core.mcp_clis import CLIS, McpCli, candidates, command_line, without
+from supervisor.core.errors import BadInput, NotFound, Refused
+from supervisor.core.mcp_clis import (
+    CLIS,
+    OPENCODE_CONTENT,
+    McpCli,
+    candidates,
+    command_line,
+    for_one_launch,
+    without,
+)
 from supervisor.core.text import printable
+from supervisor.runtime.agent_request import AgentRequest
 from supervisor.runtime.compose import Context
 
 _CLI_S = 120.0  # a first start reads hundreds of megabytes
@@ -37,6 +50,52 @@ def server_command(context: Context) -> tuple[str, ...]:
     """How a CLI starts our server: the program beside our interpreter, else the interpreter itself."""
     script = os.path.join(os.path.dirname(context.python), "supervisor")
     return (script, "mcp") if os.access(script, os.X_OK) else context.self_argv("mcp")
+
+
+def require_extra(context: Context) -> None:
+    """Whether the server can run.
+
+    Raises:
+        Refused: the extra is not installed, with the command that does it.
+    """
+    if find_spec("mcp") is None:
+        raise Refused(
+            "the MCP server needs the extra `mcp`, which is not installed",
+            hint="Run: uv tool install 'supervisor-agents[mcp]', or: "
+            f"{shlex.quote(context.python)} -m pip install 'supervisor-agents[mcp]'",
+        )
+
+
+def with_tools(context: Context, request: AgentRequest) -> AgentRequest:
+    """The request with what tells the CLI of our server for this launch alone.
+
+    Raises:
+        BadInput: its profile knows no way, or a variable that would be merged holds no JSON. Refused: no extra.
+    """
+    require_extra(context)
+    profile = context.profiles.load(request.profile)
+    if profile.mcp == "none":
+        hint = f"Once for all sessions: supervisor mcp install {profile.name}" if profile.name in CLIS else ""
+        raise BadInput(f"profile {profile.name} cannot be given the tools for one launch", hint=hint)
+    file = os.path.join(context.places.hooks, "mcp.json")
+    words, content = for_one_launch(profile.mcp, server_command(context), file=file)
+    env = dict(request.env)
+    if profile.mcp == "claude":
+        data = json.dumps(content, indent=2).encode()
+        if read_bounded(file) != data:
+            write_atomic(file, data)
+    elif profile.mcp == "opencode":
+        env[OPENCODE_CONTENT] = _merged(env.get(OPENCODE_CONTENT) or context.env.get(OPENCODE_CONTENT), content)
+    return replace(request, words=(*words, *request.words), env=env)
+
+
+def _merged(there: str | None, content: dict[str, Any]) -> str:
+    try:
+        config = json.loads(there) if there else {}
+        config["mcp"] = {**config.get("mcp", {}), **content["mcp"]}
+    except (ValueError, TypeError, AttributeError):
+        raise BadInput(f"{OPENCODE_CONTENT} holds no configuration that could be added to") from None
+    return json.dumps(config)
 
 
 def plan_install(context: Context, name: str) -> Setup:

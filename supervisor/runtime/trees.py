@@ -126,6 +126,7 @@ def _request(context: Context, tree: Tree, name: str, up: dict[str, Entry]) -> A
         task_summary=spec.task_summary,
         restart=spec.restart,
         asks=spec.asks,
+        mcp=spec.mcp,
         tree=tree.tree_id,
         where=f"{tree.path}: agents.{name}",
     )

@@ -93,3 +93,22 @@ def test_without_the_extra_the_server_says_how_to_get_it(sv: Supervisor) -> None
     done = subprocess.run([sys.executable, "-P", "-c", program], env=sv.environment(), capture_output=True, text=True)
     assert done.returncode == 1
     assert "uv tool install 'supervisor-agents[mcp]'" in done.stderr
+
+
+def test_tools_for_one_launch_touch_no_file_of_the_users(sv: Supervisor, path: dict[str, str]) -> None:
+    """The same for all profiles that know a way; the others say what to do."""
+    plan = sv.json("launch", "--dry-run", "--detach", "--mcp", "claude", "--", "hi", env=path)["plan"]
+    file = plan["argv"][plan["argv"].index("--mcp-config") + 1]
+    assert file == f"{sv.home}/hooks/mcp.json"
+    assert json.loads(Path(file).read_text())["mcpServers"]["supervisor"]["args"][-1] == "mcp"
+
+    mine = {"OPENCODE_CONFIG_CONTENT": '{"theme": "x", "mcp": {"other": {}}}'}
+    plan = sv.json("launch", "--dry-run", "--detach", "--mcp", "opencode", "--", "hi", env=path | mine)["plan"]
+    assert "OPENCODE_CONFIG_CONTENT" in plan["envGiven"]
+    broken = {"OPENCODE_CONFIG_CONTENT": "[]"}
+    sv.run("launch", "--dry-run", "--detach", "--mcp", "opencode", "--", "hi", env=path | broken, code=1)
+
+    sv.script("gemini", "true")
+    done = sv.run("launch", "--detach", "--mcp", "gemini", "--", "hi", env=path, code=1)
+    assert "supervisor mcp install gemini" in done.err
+    assert list(Path(sv.env["HOME"]).iterdir()) == []

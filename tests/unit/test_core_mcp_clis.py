@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 
-from supervisor.core.mcp_clis import CLIS, candidates, command_line, without
+from supervisor.core.mcp_clis import CLIS, candidates, command_line, for_one_launch, without
 
 COMMAND = ("/opt/py", "-P", "-m", "supervisor", "mcp")
 
@@ -45,3 +47,22 @@ def test_a_file_is_where_the_environment_says() -> None:
 )
 def test_an_entry_is_taken_out_and_the_rest_stays(config: object, expected: object) -> None:
     assert without(config, ("mcp", "supervisor")) == expected
+
+
+def test_claude_is_told_for_one_launch_by_a_file() -> None:
+    words, content = for_one_launch("claude", COMMAND, file="/state/hooks/mcp.json")
+    assert words == ("--mcp-config", "/state/hooks/mcp.json")
+    assert content == {"mcpServers": {"supervisor": {"command": "/opt/py", "args": list(COMMAND[1:])}}}
+
+
+def test_codex_is_told_for_one_launch_by_a_value_of_its_configuration() -> None:
+    (option, value), content = for_one_launch("codex", ('/o "p" t/py', "mcp"), file="")
+    (server,) = tomllib.loads(value)["mcp_servers"].values()
+    assert (option, content) == ("-c", {})
+    assert server == {"command": '/o "p" t/py', "args": ["mcp"], "tool_timeout_sec": 660}
+
+
+def test_opencode_is_told_for_one_launch_by_a_variable() -> None:
+    words, content = for_one_launch("opencode", COMMAND, file="")
+    assert words == ()
+    assert content["mcp"]["supervisor"] == {"type": "local", "command": list(COMMAND), "enabled": True}

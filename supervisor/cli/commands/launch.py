@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 @click.option("--model", help="Model, where the profile has an option for it.")
 @click.option("--restart", type=click.Choice(["temporary", "transient", "permanent"]), help="Restart policy.")
 @click.option("--asks", type=click.Choice(["attended", "rules", "hold"]), help="When it serves its children's asks.")
+@click.option("--mcp", is_flag=True, help="Give it the tools to have children of its own (supervisor mcp).")
 @click.option("--detach", is_flag=True, help="Run in the background [default when launched by an agent].")
 @click.option("--tmux", is_flag=True, help="Run in a new tmux window.")
 @click.option(
@@ -121,6 +122,7 @@ class _Choice:
                 task_summary=_text(given["task_summary"]),
                 restart=_text(given["restart"]),  # type: ignore[arg-type]  # the option's choice
                 asks=_text(given["asks"]),  # type: ignore[arg-type]  # the option's choice
+                mcp=bool(given["mcp"]),
             )
         ]
 

@@ -31,19 +31,12 @@ def command(ctx: click.Context) -> None:
 
 
 def _serve() -> None:
-    from importlib.util import find_spec
-
     from supervisor.adapters.own_process import become
-    from supervisor.core.errors import Refused
     from supervisor.runtime.compose import from_environment
+    from supervisor.runtime.mcp_setup import require_extra
 
     context = from_environment()
-    if find_spec("mcp") is None:
-        raise Refused(
-            "the MCP server needs the extra `mcp`, which is not installed",
-            hint="Run: uv tool install 'supervisor-agents[mcp]', or: "
-            f"{shlex.quote(context.python)} -m pip install 'supervisor-agents[mcp]'",
-        )
+    require_extra(context)
     become((context.python, "-P", "-m", "supervisor.mcp_server"), context.env)
 
 

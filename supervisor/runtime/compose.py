@@ -196,6 +196,7 @@ class Context:
                         mode=values["asks.mode"].value,
                         rules=values["asks.rules"].value,
                         timeout_ms=values["asks.forwarding_timeout_ms"].value,
+                        notify=values["notify.command"].value,
                     )
                 except SupervisorError as error:
                     warn("the settings of asks are malformed, the last good ones stay", why=str(error))

@@ -316,7 +316,7 @@ def test_exactly_the_settings_are_documented_with_default_and_bounds() -> None:
 
 def default_and_bounds(setting: Setting) -> list[str]:
     """Only numbers have bounds from and to."""
-    if setting.rules:
+    if setting.rules or setting.argv:
         return ["[]", "", ""]
     bounds = ("", "") if setting.choices else (setting.low, setting.high)
     return [str(value) for value in (setting.default, *bounds)]

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from supervisor.core.errors import BadInput
 from supervisor.core.rules import Rule, RuleSpec, plain
-from supervisor.core.timing import ENTRY_HEARTBEAT_MS, FORWARDING_TIMEOUT_MS, WATCHER_POLL_MS
+from supervisor.core.timing import ADOPTION_GRACE_MS, ENTRY_HEARTBEAT_MS, FORWARDING_TIMEOUT_MS, WATCHER_POLL_MS
 
 MAX_RULES = 1000
 MAX_WORDS = 64
@@ -61,7 +61,15 @@ SETTINGS: Mapping[str, Setting] = {
             low=1_000,
             high=600_000,
             unit="ms",
-            about="how often a keeper looks for its agents' children anyway, so that a lost wake-up is harmless",
+            about="how often a keeper looks for parents and children anyway, so that a lost wake-up is harmless",
+        ),
+        Setting(
+            key="processMatrix.adoption_grace_ms",
+            default=ADOPTION_GRACE_MS,
+            low=5_000,
+            high=3_600_000,
+            unit="ms",
+            about="how long an agent whose parent is lost lives on and may be adopted",
         ),
         Setting(
             key="transcripts.max_kib",

@@ -143,6 +143,7 @@ class Context:
         return Limits(
             heartbeat_ms=values["processMatrix.heartbeat_ms"].value,
             watcher_poll_ms=values["processMatrix.watcher_poll_ms"].value,
+            adoption_grace_ms=values["processMatrix.adoption_grace_ms"].value,
             transcript_bytes=values["transcripts.max_kib"].value * 1024,
         )
 

@@ -10,6 +10,7 @@ _PROMPT = {"stdin": "on standard input", "argv": "as an argument", "none": "not 
 _ASKS = {
     "none": "not forwarded: interactive, it asks on its own terminal; headless, it decides by itself",
     "claude_hook": "forwarded to its parent by a hook that is set for each launch",
+    "codex_hook": "forwarded to its parent by a hook that is set and trusted for each launch",
     "files": "forwarded to its parent by the CLI itself, as files",
     "own": "forwarded to its parent by the agent itself",
 }
@@ -30,7 +31,7 @@ def abilities(profile: LaunchProfile) -> list[tuple[str, str]]:
         ("prompt", f"headless {_PROMPT[prompt.headless]}, interactive {_PROMPT[prompt.interactive]}{_words(profile)}"),
         ("session", _session(profile)),
         ("model", "can be chosen" if _takes_model(profile) else "cannot be chosen"),
-        ("asks", _ASKS[profile.asks.adapter]),
+        ("asks", _asks(profile)),
         *_driver(profile),
         ("ready", f"{_READY[profile.ready.when]}, within {profile.ready.timeout_seconds} s"),
         ("stop", f"{stop.signal}, {stop.grace_seconds:g} s to end, then it is killed"),
@@ -61,6 +62,12 @@ def _driver(profile: LaunchProfile) -> list[tuple[str, str]]:
         return []
     how = f"headless by a driver ({profile.driver.kind}): it asks its parent, can be interrupted and given follow-ups"
     return [("driven", how)]
+
+
+def _asks(profile: LaunchProfile) -> str:
+    said = _ASKS[profile.asks.adapter]
+    other = profile.asks.interactive
+    return said if other is None else f"headless {said}; on a terminal {_ASKS[other]}"
 
 
 def _words(profile: LaunchProfile) -> str:

@@ -25,6 +25,8 @@ COMMANDS = {
     "logs": "Show an agent's transcript",
     "enroll": "Record an agent that was not launched by supervisor",
     "attach": "Go to an agent's tmux pane",
+    "send": "Give a running agent its next prompt",
+    "interrupt": "End the turn that an agent is in",
     "stop": "Stop agents, with everything they started",
     "wait": "Wait until agents have ended",
     "ask": "Ask for a permission, as an agent or script",

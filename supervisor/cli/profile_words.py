@@ -10,7 +10,6 @@ _PROMPT = {"stdin": "on standard input", "argv": "as an argument", "none": "not 
 _ASKS = {
     "none": "not forwarded: interactive, it asks on its own terminal; headless, it decides by itself",
     "claude_hook": "forwarded to its parent by a hook that is set for each launch",
-    "codex_hook": "forwarded to its parent by a hook that is set and trusted for each launch",
     "files": "forwarded to its parent by the CLI itself, as files",
     "own": "forwarded to its parent by the agent itself",
 }
@@ -32,7 +31,6 @@ def abilities(profile: LaunchProfile) -> list[tuple[str, str]]:
         ("session", _session(profile)),
         ("model", "can be chosen" if _takes_model(profile) else "cannot be chosen"),
         ("asks", _asks(profile)),
-        *_driver(profile),
         ("ready", f"{_READY[profile.ready.when]}, within {profile.ready.timeout_seconds} s"),
         ("stop", f"{stop.signal}, {stop.grace_seconds:g} s to end, then it is killed"),
         ("restart", f"{profile.restart.policy}"),
@@ -57,17 +55,10 @@ def _takes_model(profile: LaunchProfile) -> bool:
     return any("{model}" in g for g in profile.argv.options) or bool(profile.driver and profile.driver.model)
 
 
-def _driver(profile: LaunchProfile) -> list[tuple[str, str]]:
-    if profile.driver is None:
-        return []
-    how = f"headless by a driver ({profile.driver.kind}): it asks its parent, can be interrupted and given follow-ups"
-    return [("driven", how)]
-
-
 def _asks(profile: LaunchProfile) -> str:
-    said = _ASKS[profile.asks.adapter]
-    other = profile.asks.interactive
-    return said if other is None else f"headless {said}; on a terminal {_ASKS[other]}"
+    if profile.driver is None:
+        return _ASKS[profile.asks.adapter]
+    return "headless forwarded to its parent by a driver, which can be interrupted and given follow-ups"
 
 
 def _words(profile: LaunchProfile) -> str:

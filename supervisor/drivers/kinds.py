@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from supervisor.drivers.effects import Job, Speaker
-from supervisor.drivers.links import Link
+from supervisor.drivers.links import JsonLines, Link
 
-KINDS: tuple[str, ...] = ()
+KINDS = ("codex",)
 
 
 def make(kind: str, job: Job) -> tuple[Speaker, Link]:
@@ -14,4 +14,8 @@ def make(kind: str, job: Job) -> tuple[Speaker, Link]:
     Raises:
         ValueError: there is no such kind.
     """
+    if kind == "codex":
+        from supervisor.drivers.codex import Codex
+
+        return Codex(job), JsonLines()
     raise ValueError(kind)

@@ -91,24 +91,18 @@ def ask(
 
 def read_timeout_ms(env: Mapping[str, str], home: str) -> int:
     """`asks.forwarding_timeout_ms`, read at each ask; a malformed file leaves the default."""
-    found = read_setting(env, home, "forwarding_timeout_ms")
-    whole = isinstance(found, int) and not isinstance(found, bool)
-    return found if whole and found >= 1000 else DEFAULT_TIMEOUT_MS
-
-
-def read_setting(env: Mapping[str, str], home: str, name: str) -> Any:
-    """`asks.NAME` of the settings' files, the root's before the user's; None when neither says anything readable."""
-    value = None
+    value = DEFAULT_TIMEOUT_MS
     config = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME", ""), ".config")
     for path in (os.path.join(config, "supervisor-agents", "settings.toml"), os.path.join(home, "settings.toml")):
         try:
             with open(path, "rb") as file:
                 import tomllib  # 4 ms, only where there is a file
 
-                found = tomllib.load(file).get("asks", {}).get(name)
+                found = tomllib.load(file).get("asks", {}).get("forwarding_timeout_ms")
         except (OSError, ValueError, AttributeError, RecursionError):
             continue
-        value = value if found is None else found
+        if isinstance(found, int) and not isinstance(found, bool) and found >= 1000:
+            value = found
     return value
 
 

@@ -143,7 +143,6 @@ class Context:
         return Limits(
             heartbeat_ms=values["processMatrix.heartbeat_ms"].value,
             watcher_poll_ms=values["processMatrix.watcher_poll_ms"].value,
-            adoption_grace_ms=values["processMatrix.adoption_grace_ms"].value,
             transcript_bytes=values["transcripts.max_kib"].value * 1024,
         )
 
@@ -197,7 +196,6 @@ class Context:
                         mode=values["asks.mode"].value,
                         rules=values["asks.rules"].value,
                         timeout_ms=values["asks.forwarding_timeout_ms"].value,
-                        notify=values["notify.command"].value,
                     )
                 except SupervisorError as error:
                     warn("the settings of asks are malformed, the last good ones stay", why=str(error))

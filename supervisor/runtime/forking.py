@@ -88,14 +88,9 @@ def _answering(context: Context, keeper: Keeper, entries: Sequence[Entry], *, fo
         or context.may_be_attended()
     ):
         return None
-    from supervisor.runtime.announcing import Announcer
-    from supervisor.runtime.answering import Answering
+    from supervisor.runtime import answering
 
-    asks = context.asks
-    announcer = Announcer(
-        context.parts, env=context.env, command=lambda: asks.settings().notify, on_terminal=on_terminal
-    )
-    return Answering(context.parts, asks, keeper.ref, on_terminal=on_terminal, announcer=announcer)
+    return answering.Answering(context.parts, context.asks, keeper.ref, on_terminal=on_terminal)
 
 
 def fork_keeper(context: Context, fill: Fill, *, keep: tuple[int, ...] = ()) -> int:

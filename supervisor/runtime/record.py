@@ -20,10 +20,7 @@ _TRIES = 16
 
 
 class Record:
-    """`entry` is what should be on disk; `dirty` when it could not be written yet; `lost` when it is not ours now.
-
-    `taken` counts what others wrote and was taken in, also by the way, with a write of ours.
-    """
+    """`entry` is what should be on disk; `dirty` when it could not be written yet; `lost` when it is not ours now."""
 
     def __init__(self, entry: Entry, store: EntryStore) -> None:
         self.entry = entry
@@ -31,7 +28,6 @@ class Record:
         self._store = store
         self._pending: list[Move] = []
         self.lost = False
-        self.taken = 0
 
     @property
     def dirty(self) -> bool:
@@ -114,7 +110,6 @@ class Record:
         ):
             self.lost = True
             return
-        self.taken += 1
         self._on_disk = fresh = current
         try:
             for move in self._pending:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from supervisor.adapters.driver_box import DriverBox
 from supervisor.core.entry import Entry, is_live
 from supervisor.core.identity import Seen
 from supervisor.core.liveness import Beat, Judgement, Sighting, beat_age_ms, judge, watched
@@ -111,6 +112,8 @@ def carry_out(parts: Parts, actions: Sequence[Action]) -> Done:
                 changed.append(action)
         elif isinstance(action, Remove) and parts.store.remove_if_unchanged(action.entry):
             parts.transcripts.remove(action.entry.entry_id)
+            if action.entry.plan.driven:
+                DriverBox(parts.home, action.entry.entry_id).remove()
             parts.proofs.remove(action.entry.entry_id)
             changed.append(action)
     parts.store.sync()

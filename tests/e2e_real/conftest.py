@@ -12,13 +12,7 @@ from tests.e2e_real.clis import ROOT, WANTED, Clis, ClisUnavailable, ensure_inst
 from tests.e2e_real.rig import Rig
 
 FAILED = pytest.StashKey[bool]()
-PACKAGES = {
-    "claude": "@anthropic-ai/claude-code",
-    "pi": "@earendil-works/pi-coding-agent",
-    "codex": "@openai/codex",
-    "gemini": "@google/gemini-cli",
-    "opencode": "opencode-ai",
-}
+PACKAGES = {"claude": "@anthropic-ai/claude-code", "pi": "@earendil-works/pi-coding-agent"}
 FIRST = (
     "test_nobody_is_declared_dead",
     "test_fifty_writers",

@@ -19,7 +19,7 @@ Protocols (chosen by path; any prefix such as /anthropic is ignored):
 What the "model" does is written in the last user prompt, one directive a line:
     RUN: <cmd>           call the agent's shell tool; several lines = one a turn
     PAR: <cmd>           all PAR lines become parallel calls in the first turn
-    TOOL: <name> <json>  call any tool
+    TOOL: <name> <json>  call any tool (Responses: <namespace>/<name>, too)
     DELAY: <seconds>     wait before answering (each request of this prompt)
     ERROR: <status>      answer with that HTTP status
 When all directives have results (or there were none) it answers with
@@ -220,7 +220,7 @@ class Responses:
                 "type": "function_call",
                 "id": new_id("fc_"),
                 "call_id": new_id("call_"),
-                "name": n,
+                **dict(zip(("name", "namespace"), reversed(n.split("/", 1)), strict=False)),
                 "arguments": json.dumps(a),
                 "status": "completed",
             }

@@ -15,7 +15,7 @@ from supervisor.adapters.profile_files import shipped
 from supervisor.cli.main import run
 from supervisor.cli.profile_words import profile_schema
 
-SHIPPED = {"claude", "codex", "demo", "gemini", "opencode", "pi", "shell"}
+SHIPPED = {"claude", "codex", "codex-exec", "demo", "gemini", "opencode", "pi", "shell"}
 Captured = pytest.CaptureFixture[str]
 
 
@@ -125,7 +125,9 @@ def test_show_prints_where_it_is_what_it_hides_and_the_file(project: Path, tmp_p
         ("claude", "paths      allowed paths are handed to the CLI, which does not enforce them"),
         ("claude", "prompt     headless on standard input, interactive as an argument"),
         ("claude", "session    its id is chosen at launch; it can be resumed"),
-        ("codex", "session    its id is read from the output; it can be resumed"),
+        ("codex", "session    its id is told by the CLI; it can be resumed"),
+        ("codex", "asks       headless forwarded to its parent by a driver, which can be interrupted"),
+        ("codex-exec", "session    its id is read from the output; it can be resumed"),
         ("codex", "verified   with version 0.171.0"),
         ("opencode", "paths      allowed paths are recorded only"),
         ("shell", "prompt     headless not at all, interactive not at all; words after -- are arguments"),
@@ -197,7 +199,7 @@ def test_show_as_json(project: Path, capsys: Captured) -> None:
     assert run(["profiles", "show", "codex", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["found"]["origin"] == "shipped"
-    assert shown["profile"]["session"]["capture_key"] == "thread_id"
+    assert shown["profile"]["driver"] == {"kind": "codex", "command": ["codex", "app-server"], "model": True}
     assert shown["text"].startswith("# Codex")
 
 

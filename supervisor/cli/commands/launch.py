@@ -139,7 +139,9 @@ class _Choice:
         if text is not None:
             return _bytes(text), words
         if file is not None:
-            return _read_prompt(file), words
+            from supervisor.cli.prompt_file import read_prompt
+
+            return read_prompt(file), words
         if words_are == "args" or not words:
             return None, words
         return _bytes(" ".join(words)), ()
@@ -157,10 +159,10 @@ class _Choice:
         return out
 
     def _parent(self, activated: Activated) -> ParentRef | None:
-        from supervisor.core.entry import as_parent, is_live
+        from supervisor.core.entry import is_live
         from supervisor.core.errors import Refused
         from supervisor.core.resolve import resolve
-        from supervisor.runtime.parentage import by_flags, from_environment
+        from supervisor.runtime.parentage import by_flags, from_environment, named
 
         entries = activated.seen.entries
         wanted = _text(self._given["parent"])
@@ -168,7 +170,7 @@ class _Choice:
             parent = resolve(wanted, entries)
             if not is_live(parent):
                 raise Refused(f"{parent.name} is {parent.status}, it cannot be a parent", hint="Name a running agent")
-            return as_parent(parent)
+            return named(parent)
         session, pid = _text(self._given["parent_session"]), _text(self._given["parent_pid"])
         if session is not None or pid is not None:
             found = by_flags(session, pid, entries)
@@ -200,24 +202,6 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _bytes(text: str) -> bytes:
     return text.encode(errors="surrogateescape")
-
-
-def _read_prompt(path: str) -> bytes:
-    """Raises BadInput: unreadable or too long."""
-    from supervisor.core.errors import BadInput
-    from supervisor.runtime.agent_request import MAX_PROMPT_BYTES
-
-    try:
-        if path == "-":
-            data = sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1)
-        else:
-            with open(path, "rb") as file:
-                data = file.read(MAX_PROMPT_BYTES + 1)
-    except OSError as error:
-        raise BadInput(f"--prompt-file {path}: {error.strerror}") from None
-    if len(data) > MAX_PROMPT_BYTES:
-        raise BadInput(f"--prompt-file {path}: longer than {MAX_PROMPT_BYTES} bytes")
-    return data
 
 
 def _dry_run(context: Context, choice: _Choice, *, as_json: bool) -> int:

@@ -79,8 +79,9 @@ def for_one_launch(how: str, command: Sequence[str], *, file: str) -> tuple[tupl
     if how == "claude":
         return ("--mcp-config", file), {"mcpServers": {NAME: server}}
     if how == "codex":
-        # a JSON string, and a list of them, is a TOML one; the default of 60 s would end a longer wait
-        values = f"command={_json(server['command'])},args={_json(server['args'])},tool_timeout_sec=660"
+        # a JSON string, and a list of them, is a TOML one. By default a wait would be ended after 60 s, and the first
+        # turn would not wait for the server and have no tools
+        values = f"command={_json(server['command'])},args={_json(server['args'])},tool_timeout_sec=660,required=true"
         return ("-c", f"mcp_servers.{NAME}={{{values}}}"), {}
     return (), {"mcp": {NAME: {"type": "local", "command": list(command), "enabled": True}}}
 

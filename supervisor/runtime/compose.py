@@ -65,7 +65,8 @@ class Context:
             if self.env.get("SUPERVISOR_SESSION_ID") and self.places.exists():
                 raise Refused(
                     f"{error.message}: this looks like an agent's tool sandbox, where a launched agent would not last",
-                    hint="Run the command outside the sandbox: from a terminal, with --parent",
+                    hint="Run the command outside the sandbox: from a terminal, with --parent, or by the tools of "
+                    "`supervisor mcp`",
                 ) from None
             raise
 

@@ -137,7 +137,8 @@ def refuse_sandbox(context: Context, entry: Entry) -> None:
         raise Refused(
             f"{entry.name} runs this command in a tool sandbox (its own pid namespace): an agent launched here would "
             "die with the tool call",
-            hint="Launch it outside the sandbox: from a terminal with --parent " + entry.name,
+            hint=f"Launch it outside the sandbox: from a terminal with --parent {entry.name}, or by the tools of "
+            "`supervisor mcp`",
         )
 
 

@@ -59,7 +59,7 @@ def test_codex_is_told_for_one_launch_by_a_value_of_its_configuration() -> None:
     (option, value), content = for_one_launch("codex", ('/o "p" t/py', "mcp"), file="")
     (server,) = tomllib.loads(value)["mcp_servers"].values()
     assert (option, content) == ("-c", {})
-    assert server == {"command": '/o "p" t/py', "args": ["mcp"], "tool_timeout_sec": 660}
+    assert server == {"command": '/o "p" t/py', "args": ["mcp"], "tool_timeout_sec": 660, "required": True}
 
 
 def test_opencode_is_told_for_one_launch_by_a_variable() -> None:

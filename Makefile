@@ -45,7 +45,7 @@ check: lint types layers test ## lint, types, layers, tests
 
 e2e: $(STAMP) ## install the real agent CLIs from npm into .clis and drive them against a fake model on loopback
 	$(BIN)/python -m tests.e2e_real.clis
-	$(BIN)/python -m pytest -q -n 2 -m real tests/e2e_real
+	$(BIN)/python -m tests.e2e_real.offline $(BIN)/python -m pytest -q -n 2 -m real tests/e2e_real
 
 bench: $(STAMP) ## measure, beside peers
 	$(BIN)/python -m tests.bench

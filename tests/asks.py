@@ -11,10 +11,28 @@ from msgspec.structs import replace
 from supervisor.core.ask_age import asked
 from supervisor.core.ask_wire import Request, build_request, encode_request
 from supervisor.core.entry import Entry, KeeperRef
+from supervisor.core.liveness import Now
+from supervisor.runtime.announcing import Announcer
 from supervisor.runtime.answering import Answering
 from supervisor.runtime.ask_facts import AskSettings, here_of
 from supervisor.runtime.compose import Context
 from supervisor.testing import FakeClock, make_entry
+
+
+class Announced(Announcer):
+    """Notes ids."""
+
+    def __init__(self, ids: list[str]) -> None:
+        self.ids = ids
+
+    def add(self, request: Request, entry: Entry) -> None:
+        self.ids.append(request.id)
+
+    def turn(self, now: Now, *, waiting: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 class World:
@@ -35,9 +53,8 @@ class World:
         self.keeper = self.serve()
 
     def serve(self) -> Answering:
-        made = Answering(self.parts, self.asks, KeeperRef("k-1", self.me), on_terminal=False)
-        made.announce = lambda request: self.announced.append(request.id)
-        return made
+        announcer = Announced(self.announced)
+        return Answering(self.parts, self.asks, KeeperRef("k-1", self.me), on_terminal=False, announcer=announcer)
 
     def beat(self, ms: int = 1000) -> None:
         """A second later: a beat and a turn."""

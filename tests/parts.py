@@ -74,7 +74,9 @@ def make_fakes(
 
 def make_parts(fakes: Fakes, *, heartbeat_ms: int = 30_000, transcript_bytes: int = 1 << 26) -> Parts:
     """The runtime's parts, made of fakes."""
-    limits = Limits(heartbeat_ms=heartbeat_ms, watcher_poll_ms=25_000, transcript_bytes=transcript_bytes)
+    limits = Limits(
+        heartbeat_ms=heartbeat_ms, watcher_poll_ms=25_000, adoption_grace_ms=300_000, transcript_bytes=transcript_bytes
+    )
     return Parts(
         home="/state",
         limits=limits,

@@ -42,6 +42,7 @@ class Places:
         self.approvals = os.path.join(home, "approvals")
         self.inboxes = os.path.join(self.run, "inboxes")
         self.review_log = os.path.join(self.logs, "asks.jsonl")
+        self.binaries = os.path.join(home, "binaries.json")
         self.settings = os.path.join(home, "settings.toml")
         self.trust = os.path.join(home, "trusted-profiles.toml")
         self._host_id = os.path.join(home, "host-id")

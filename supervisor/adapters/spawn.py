@@ -5,10 +5,13 @@ Owns the Popen objects of this process's children; decides nothing about them.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from supervisor.core.identity import ProcessKey
@@ -148,3 +151,34 @@ def which(binary: str, *, path: str, cwd: str) -> str | None:
     else:
         candidates = [os.path.join(folder, binary) for folder in path.split(os.pathsep) if os.path.isabs(folder)]
     return next((c for c in candidates if os.path.isfile(c) and os.access(c, os.X_OK)), None)
+
+
+def converse(
+    argv: Sequence[str], *, env: Mapping[str, str], cwd: str, say: bytes, heard: Callable[[bytes], bool], timeout: float
+) -> bytes:
+    """Run a helper that is spoken to, and end it once `heard` is content with its output (at most 1 MiB of it).
+
+    Raises:
+        OSError: it cannot be started (or did not say it in time: TimeoutError).
+    """
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    child = subprocess.Popen(argv, env=env, cwd=cwd, stdin=pipe, stdout=pipe, stderr=null, start_new_session=True)
+    assert child.stdin and child.stdout
+    end, output = time.monotonic() + timeout, b""
+    try:
+        child.stdin.write(say)
+        child.stdin.flush()
+        while not heard(output) and len(output) < 1 << 20:
+            if not select.select([child.stdout], [], [], max(end - time.monotonic(), 0))[0]:
+                raise TimeoutError(f"{argv[0]} did not answer within {timeout:g} s")
+            part = os.read(child.stdout.fileno(), 65536)
+            if not part:
+                break
+            output += part
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)  # our own child, not reaped: the group is certainly still its
+        child.stdout.close()
+        with contextlib.suppress(OSError):
+            child.stdin.close()
+        child.wait()
+    return output

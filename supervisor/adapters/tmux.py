@@ -126,6 +126,12 @@ def attach(pane: str, socket: str | None, inside: bool, *, env: Mapping[str, str
     _become(_client(socket, [*go, "attach-session", "-t", pane]), env)
 
 
+def message_argv(pane: str, text: str, *, env: Mapping[str, str]) -> tuple[str, ...]:
+    """The command that shows a line in the status bar of whoever looks at the pane's server. tmux expands nothing."""
+    harmless = _literal(text.replace("#[", "# [")).replace("%", "%%")
+    return tuple(_client(_server_of(env), ["-u", "display-message", "-d", "5000", "-t", pane, "--", _whole(harmless)]))
+
+
 def _become(argv: list[str], env: Mapping[str, str]) -> NoReturn:
     try:
         os.execvpe(argv[0], argv, env)

@@ -42,6 +42,10 @@ class TranscriptFiles:
         """`cap` of this module."""
         return cap(path, limit)
 
+    def append(self, path: str, line: str) -> None:
+        """A line of ours, on a line of its own."""
+        append(path, f"\n[supervisor: {line}]\n".encode())
+
     def remove(self, entry_id: str) -> None:
         """Its entry is removed, so are the transcript and the prompt."""
         for path in (self.path(entry_id), os.path.join(self._prompts, encode(entry_id))):

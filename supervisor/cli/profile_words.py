@@ -10,6 +10,7 @@ _PROMPT = {"stdin": "on standard input", "argv": "as an argument", "none": "not 
 _ASKS = {
     "none": "not forwarded: interactive, it asks on its own terminal; headless, it decides by itself",
     "claude_hook": "forwarded to its parent by a hook that is set for each launch",
+    "codex_hook": "forwarded to its parent by a hook that is set and trusted for each launch",
     "files": "forwarded to its parent by the CLI itself, as files",
     "own": "forwarded to its parent by the agent itself",
 }
@@ -56,9 +57,11 @@ def _takes_model(profile: LaunchProfile) -> bool:
 
 
 def _asks(profile: LaunchProfile) -> str:
-    if profile.driver is None:
-        return _ASKS[profile.asks.adapter]
-    return "headless forwarded to its parent by a driver, which can be interrupted and given follow-ups"
+    said = _ASKS[profile.asks.adapter]
+    other = profile.asks.interactive or (profile.asks.adapter if profile.driver else None)
+    if profile.driver is not None:
+        said = "forwarded to its parent by a driver, which can be interrupted and given follow-ups"
+    return said if other is None else f"headless {said}; on a terminal {_ASKS[other]}"
 
 
 def _words(profile: LaunchProfile) -> str:

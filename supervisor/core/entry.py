@@ -21,7 +21,7 @@ MAX_SURVIVORS = 64
 
 Role = Literal["master", "worker"]
 Want = Literal["up", "down"]
-WindDownReason = Literal["parent_lost", "parent_shutdown", "user_cleanup"]
+WindDownReason = Literal["parent_lost", "not_adopted", "parent_shutdown", "user_cleanup"]
 
 
 class ResumeContext(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -146,14 +146,28 @@ class WindingDown(Struct, frozen=True, kw_only=True, rename="camel", tag_field="
     detail: str = ""
 
 
+class Grace(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The window in which an orphan lives on and may be adopted.
+
+    `until_ns` is monotonic within the agent's boot, so that a next keeper goes on with what is left; `until` (epoch ms)
+    is for people. `evidence`: why its parent is held to be lost; `ready_at` is what it was before.
+    """
+
+    until: int
+    until_ns: int
+    evidence: str
+    ready_at: int | None = None
+
+
 class Resumable(Struct, frozen=True, kw_only=True, rename="camel", tag_field="status", tag="resumable"):
-    """The process is gone (or is about to go), the session can be resumed: one clone of the identity, no more."""
+    """The session can be resumed: one clone of the identity, no more. With a `grace` the process still lives."""
 
     since: int
     agent: AgentIdentity
     task_ref: str | None = None
     task_summary: str | None = None
     hand_off: HandOff | None = None
+    grace: Grace | None = None
 
 
 class Adopted(Struct, frozen=True, kw_only=True, rename="camel", tag_field="status", tag="adopted"):
@@ -161,6 +175,7 @@ class Adopted(Struct, frozen=True, kw_only=True, rename="camel", tag_field="stat
 
     since: int
     by_session: str
+    grace: Grace | None = None
 
 
 class Closed(Struct, frozen=True, kw_only=True, rename="camel", tag_field="status", tag="closed"):
@@ -219,9 +234,21 @@ class Entry(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 LIVE: frozenset[str] = frozenset({"starting", "running", "winding_down", "adopted"})
-"""States in which a process may run: such an entry needs a keeper."""
+"""States in which a process may run: such an entry needs a keeper. An orphan in its grace is live besides."""
+
+
+def grace_of(entry: Entry) -> Grace | None:
+    """The window in which a live orphan may be adopted; None for everybody else."""
+    return entry.state.grace if isinstance(entry.state, Resumable) else None
 
 
 def is_live(entry: Entry) -> bool:
     """Whether a process may be running behind this entry."""
-    return entry.status in LIVE
+    return entry.status in LIVE or grace_of(entry) is not None
+
+
+def as_parent(entry: Entry) -> ParentRef:
+    """A recorded agent as a parent: its session, and the process that it is now."""
+    process = entry.generation.process
+    pid = process.key.pid if process else None
+    return ParentRef(session_id=entry.session_id, entry_id=entry.entry_id, pid=pid, process=process)

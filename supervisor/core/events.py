@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-What = Literal["seen", "started", "ready", "restarted", "status", "verdict", "ended", "removed"]
+What = Literal["seen", "started", "ready", "restarted", "orphaned", "adopted", "status", "verdict", "ended", "removed"]
 
 
 class RowLike(Protocol):
@@ -25,6 +25,12 @@ class RowLike(Protocol):
     def verdict(self) -> str: ...
     @property
     def evidence(self) -> str: ...
+    @property
+    def adoptable_until(self) -> int | None: ...
+    @property
+    def parent_session_id(self) -> str | None: ...
+    @property
+    def orphan(self) -> str | None: ...
     @property
     def pid(self) -> int | None: ...
     @property
@@ -49,7 +55,18 @@ class Event(Struct, frozen=True, kw_only=True, rename="camel"):
     detail: str
 
 
-ENDED = frozenset({"closed", "resumable"})
+class Endable(Protocol):
+    """What tells whether an agent has ended."""
+
+    @property
+    def status(self) -> str: ...
+    @property
+    def adoptable_until(self) -> int | None: ...
+
+
+def has_ended(row: Endable) -> bool:
+    """Whether nothing lives behind it any more; an orphan in its grace does."""
+    return row.status in ("closed", "resumable") and row.adoptable_until is None
 
 
 def changes(before: Mapping[str, RowLike] | None, after: Sequence[RowLike], *, now: int) -> Iterator[Event]:
@@ -67,9 +84,13 @@ def changes(before: Mapping[str, RowLike] | None, after: Sequence[RowLike], *, n
 
 def _what(old: RowLike | None, new: RowLike, *, first: bool) -> What | None:
     if old is None:
-        return "seen" if first else "ended" if new.status in ENDED else "started"
-    if new.status in ENDED and old.status not in ENDED:
+        return "seen" if first else "ended" if has_ended(new) else "started"
+    if has_ended(new) and not has_ended(old):
         return "ended"
+    if new.adoptable_until is not None and old.adoptable_until is None:
+        return "orphaned"
+    if old.parent_session_id not in (None, new.parent_session_id) and new.parent_session_id is not None:
+        return "adopted"
     if new.restarts > old.restarts:
         return "restarted"
     if old.status != new.status:
@@ -89,5 +110,13 @@ def _event(what: What, row: RowLike, now: int) -> Event:
         pid=row.pid,
         status=row.status,
         verdict=row.verdict,
-        detail=row.end or row.evidence,
+        detail=_detail(what, row),
     )
+
+
+def _detail(what: What, row: RowLike) -> str:
+    if what == "orphaned" and row.orphan:
+        return row.orphan
+    if what == "adopted":
+        return f"its parent is now {row.parent_session_id}"
+    return row.end or row.evidence

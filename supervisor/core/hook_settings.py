@@ -17,8 +17,11 @@ MAX_DEADLINE = 30 * 86_400.0
 TIMEOUT_S = 86_400
 """A day: the wait for a person is bounded by the ask's own timeout, not by the CLI."""
 
-CODEX_STATE_KEY = "/<session-flags>/config.toml:permission_request:0:0"
-"""Under which Codex looks up the trust in a hook that was given by `-c`."""
+START_TIMEOUT_S = 60
+"""A session start is only written down."""
+
+CODEX_KEYS = ("/<session-flags>/config.toml:permission_request:0:0", "/<session-flags>/config.toml:session_start:0:0")
+"""Under which Codex looks up the trust in hooks that were given by `-c`."""
 
 
 def claude_settings(shim: Sequence[str], timeout_s: int = TIMEOUT_S) -> dict[str, Any]:
@@ -39,15 +42,37 @@ def claude_settings(shim: Sequence[str], timeout_s: int = TIMEOUT_S) -> dict[str
     }
 
 
-def codex_hook_toml(shim: Sequence[str], timeout_s: int = TIMEOUT_S) -> str:
-    """For `codex -c`: asks go to `shim`. Codex has a shell run the command, so its words are quoted."""
-    command = shlex.join([*_checked(shim), "codex", *_deadline("codex", timeout_s)])
-    return f'hooks.PermissionRequest=[{{hooks=[{{type="command",command={_quoted(command)},timeout={timeout_s}}}]}}]'
+def codex_hooks(shim: Sequence[str], timeout_s: int = TIMEOUT_S) -> dict[str, str]:
+    """For one `codex -c` each: asks and session starts go to `shim`. Codex has a shell run it, so words are quoted."""
+    asking = shlex.join([*_checked(shim), "codex", *_deadline("codex", timeout_s)])
+    starting = shlex.join([*shim, "codex"])
+    return {
+        "hook_ask": _codex_hook("PermissionRequest", asking, timeout_s),
+        "hook_start": _codex_hook("SessionStart", starting, START_TIMEOUT_S),
+    }
 
 
-def codex_hook_state_toml(trusted_hash: str) -> str:
-    """For a second `codex -c`: the trust in that hook; the hash is what `hooks/list` calls its `currentHash`."""
-    return f"hooks.state={{{_quoted(CODEX_STATE_KEY)}={{trusted_hash={_quoted(trusted_hash)}}}}}"
+def codex_trust(hashes: Mapping[str, str]) -> str:
+    """For a further `codex -c`: the trust in those hooks, by key what `hooks/list` calls the `currentHash`.
+
+    An inline table: a dotted key would break at the dots of the keys.
+    """
+    inner = ",".join(f"{_quoted(key)}={{trusted_hash={_quoted(value)}}}" for key, value in hashes.items())
+    return f"hooks.state={{{inner}}}"
+
+
+def codex_hashes(answer: Any) -> dict[str, str] | None:
+    """The hashes of both hooks in a result of `hooks/list`; None when one is not there."""
+    try:
+        listed = {h["key"]: h["currentHash"] for one in answer["data"] for h in one["hooks"]}
+        found = {key: listed[key] for key in CODEX_KEYS}
+    except (KeyError, TypeError):
+        return None
+    return found if all(isinstance(value, str) and value for value in found.values()) else None
+
+
+def _codex_hook(event: str, command: str, timeout_s: int) -> str:
+    return f'hooks.{event}=[{{hooks=[{{type="command",command={_quoted(command)},timeout={timeout_s}}}]}}]'
 
 
 def _deadline(cli: str, timeout_s: int) -> list[str]:

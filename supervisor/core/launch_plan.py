@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from supervisor.core.driver_plan import as_driver
 from supervisor.core.errors import BadInput
-from supervisor.core.profile import AskMode, Groups, LaunchProfile, Policy, Tokens, field_of
+from supervisor.core.profile import HOOK_FIELDS, AskMode, Groups, LaunchProfile, Policy, Tokens, field_of
 from supervisor.core.rules import Rule, plain
 
 MAX_ARGV_PROMPT = 96 * 1024
@@ -94,7 +94,7 @@ class LaunchRequest(Struct, frozen=True, kw_only=True):
     env_given: tuple[str, ...] = ()
     restart: Policy | None = None
     asks_mode: AskMode | None = None
-    hook_settings: str | None = None
+    hook: Mapping[str, str] = {}
 
 
 def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
@@ -106,7 +106,7 @@ def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
     if profile.driver is None or request.mode != "headless":
         return _compiled(profile, request)
     words = ("--", *profile.driver.command, *request.words)
-    return replace(_compiled(as_driver(profile), replace(request, words=words, hook_settings=None)), driven=True)
+    return replace(_compiled(as_driver(profile), replace(request, words=words, hook={})), driven=True)
 
 
 def _compiled(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
@@ -116,7 +116,8 @@ def _compiled(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
         "cwd": request.cwd,
         "name": request.name,
         "python": request.python,
-        "hook_settings": request.hook_settings,
+        **dict.fromkeys(HOOK_FIELDS),
+        **request.hook,
         "prompt": _PROMPT if request.prompt_file else None,
     }
     if request.model and not _mentions(profile.argv.options, "{model}"):

@@ -21,10 +21,17 @@ Tokens = tuple[Token, ...]
 Groups = tuple[Tokens, ...]
 VarName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
 AskMode = Literal["attended", "rules", "hold"]
+Adapter = Literal["none", "claude_hook", "codex_hook", "files", "own"]
 Policy = Literal["temporary", "transient", "permanent"]
 SIGNALS = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL")
 
-FIELDS = frozenset({"session_id", "model", "prompt", "path", "cwd", "name", "python", "hook_settings"})
+HOOKED = frozenset({"claude_hook", "codex_hook"})
+"""The adapters that have a CLI call our hook."""
+
+HOOK_FIELDS = frozenset({"hook_settings", "hook_ask", "hook_start", "hook_trust"})
+"""What has a CLI call our hook, each for the adapters that know it."""
+
+FIELDS = frozenset({"session_id", "model", "prompt", "path", "cwd", "name", "python"}) | HOOK_FIELDS
 """What may stand in `argv`."""
 
 LINK_FIELDS = frozenset({"session_id", "agent_id", "task_ref", "parent_session", "parent_pid", "allowed_paths", "home"})
@@ -128,10 +135,12 @@ class ProcessRules(_Table, frozen=True):
 class Asks(_Table, frozen=True):
     """Asks. `adapter`: how the CLI's own asks get to us; `mode` and `rules`: how asks that reach it are decided.
 
-    `claude_hook` writes a settings file for the launch alone, `{hook_settings}` in `argv` names it.
+    `interactive` is the adapter on a terminal, where that is another one. `claude_hook` writes a settings file for the
+    launch alone, `{hook_settings}` in `argv` names it. `codex_hook` fills `{hook_ask}`, `{hook_start}`, `{hook_trust}`.
     """
 
-    adapter: Literal["none", "claude_hook", "files", "own"] = "none"
+    adapter: Adapter = "none"
+    interactive: Adapter | None = None
     mode: AskMode | None = None
     rules: tuple[RuleSpec, ...] = ()
 

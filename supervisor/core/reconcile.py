@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from supervisor.core.entry import Closed, Entry, HandOff, Resumable, Starting, is_live
+from supervisor.core.entry import Closed, Entry, HandOff, Resumable, Running, Starting, is_live
 from supervisor.core.liveness import Judgement, Verdict
-from supervisor.core.timing import ENDED_RETENTION_MS, RESUMABLE_RETENTION_MS
+from supervisor.core.timing import AGE_SLACK_MS, ENDED_RETENTION_MS, RESUMABLE_RETENTION_MS
 from supervisor.core.transitions import closed, resumable
 
 
@@ -23,7 +24,7 @@ class Attach(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """Replace the record (provably dead) by `after`."""
+    """Replace the record (provably dead, or ended) by `after`."""
 
     entry: Entry
     after: Entry
@@ -49,26 +50,29 @@ def reconcile(
 
 
 def _one(entry: Entry, judged: Judgement, boot_id: str, now: int) -> Action | None:
-    if isinstance(entry.state, Closed):
-        return _expired_close(entry, entry.state, now)
-    if isinstance(entry.state, Resumable):
-        if now - entry.state.since > RESUMABLE_RETENTION_MS:
-            return Remove(entry, "resumable for 30 days")
-        return None
-    if not (is_live(entry) and judged.keeper_gone):
+    if isinstance(entry.state, Closed | Resumable) and not is_live(entry):
+        return _expired(entry, entry.state, now)
+    if not judged.keeper_gone:
         return None
     if judged.verdict is Verdict.STALE:
         return Attach(entry, "its keeper is gone, the agent lives")
     if judged.verdict is not Verdict.DEAD_PID:
         return None
-    same_boot = entry.keeper.process.machine.boot_id == boot_id
-    if same_boot and entry.plan.follow == "tree":
-        return Attach(entry, "its keeper and its wrapper are gone, the agent may live")
-    if same_boot and isinstance(entry.state, Starting):
-        return Attach(entry, "its keeper died while starting it")
-    if same_boot and entry.want == "up" and entry.plan.restart.policy == "permanent":
-        return Attach(entry, "it and its keeper are gone, its policy is permanent")
-    return _found_dead(entry, judged, now)
+    why = comes_back(entry, boot_id=boot_id)
+    return Attach(entry, why) if why else _found_dead(entry, judged, now)
+
+
+def comes_back(entry: Entry, *, boot_id: str) -> str | None:
+    """Why a new keeper is due to one that is gone together with its keeper: it may live, or is started again."""
+    if entry.keeper.process.machine.boot_id != boot_id:
+        return None
+    if entry.plan.follow == "tree":
+        return "its keeper and its wrapper are gone, the agent may live"
+    if isinstance(entry.state, Starting):
+        return "its keeper died while starting it"
+    if isinstance(entry.state, Running) and entry.want == "up" and entry.plan.restart.policy == "permanent":
+        return "it and its keeper are gone, its policy is permanent"
+    return None
 
 
 def _found_dead(entry: Entry, judged: Judgement, now: int) -> Change:
@@ -80,10 +84,24 @@ def _found_dead(entry: Entry, judged: Judgement, now: int) -> Change:
     return Change(entry, closed(entry, end, now=now), "found dead")
 
 
-def _expired_close(entry: Entry, state: Closed, now: int) -> Remove | None:
+def _expired(entry: Entry, state: Closed | Resumable, now: int) -> Change | Remove | None:
+    """What is over is kept for its readers, not for ever."""
+    since = _dated(state.since, entry, now)
+    if since is None:
+        if state.since > 0:
+            return None  # all its times lie ahead: a clock was set back, and that removes nothing
+        return Change(entry, replace(entry, state=replace(state, since=now)), "it has no date, it is counted from now")
+    if isinstance(state, Resumable):
+        return Remove(entry, "resumable for 30 days") if now - since > RESUMABLE_RETENTION_MS else None
     told = state.hand_off.delivered_at
-    if told is not None and now - told > ENDED_RETENTION_MS:
+    if told is not None and now - (_dated(told, entry, now) or since) > ENDED_RETENTION_MS:
         return Remove(entry, "ended and delivered")
-    if now - state.since > RESUMABLE_RETENTION_MS:
+    if now - since > RESUMABLE_RETENTION_MS:
         return Remove(entry, "ended 30 days ago")
     return None
+
+
+def _dated(at: int, entry: Entry, now: int) -> int | None:
+    """A time that can be read: `at`, else what else the record says of its age. None: it says nothing."""
+    times = (at, entry.heartbeat_at, entry.started_at)
+    return next((t for t in times if 0 < t <= now + AGE_SLACK_MS), None)

@@ -10,15 +10,18 @@ from msgspec import Struct
 
 from supervisor.core.errors import BadInput
 from supervisor.core.rules import Rule, RuleSpec, plain
-from supervisor.core.timing import ENTRY_HEARTBEAT_MS, FORWARDING_TIMEOUT_MS, WATCHER_POLL_MS
+from supervisor.core.timing import ADOPTION_GRACE_MS, ENTRY_HEARTBEAT_MS, FORWARDING_TIMEOUT_MS, WATCHER_POLL_MS
 
 MAX_RULES = 1000
+MAX_WORDS = 64
+_GIVE_WORDS = 'Give the program and its arguments: ["/usr/bin/x", "-y"]'
 
 
 class Setting(Struct, frozen=True, kw_only=True):
     """One key: its default, bounds, unit and what it is for.
 
-    Whole numbers have inclusive bounds `low` and `high`; `choices` are the words of a choice; `rules`: a list of rules.
+    Whole numbers have inclusive bounds `low` and `high`; `choices` are the words of a choice; `rules`: a list of rules;
+    `argv`: the words of a command, which no shell sees.
     """
 
     key: str
@@ -29,12 +32,15 @@ class Setting(Struct, frozen=True, kw_only=True):
     high: int = 0
     choices: tuple[str, ...] = ()
     rules: bool = False
+    argv: bool = False
 
     @property
     def bounds(self) -> str:
         """For people."""
         if self.rules:
             return f"at most {MAX_RULES} rules"
+        if self.argv:
+            return f"at most {MAX_WORDS} words"
         return " | ".join(self.choices) if self.choices else f"{self.low}…{self.high}"
 
 
@@ -55,7 +61,15 @@ SETTINGS: Mapping[str, Setting] = {
             low=1_000,
             high=600_000,
             unit="ms",
-            about="how often a keeper looks for its agents' children anyway, so that a lost wake-up is harmless",
+            about="how often a keeper looks for parents and children anyway, so that a lost wake-up is harmless",
+        ),
+        Setting(
+            key="processMatrix.adoption_grace_ms",
+            default=ADOPTION_GRACE_MS,
+            low=5_000,
+            high=3_600_000,
+            unit="ms",
+            about="how long an agent whose parent is lost lives on and may be adopted",
         ),
         Setting(
             key="transcripts.max_kib",
@@ -115,6 +129,12 @@ SETTINGS: Mapping[str, Setting] = {
             rules=True,
             about="rules of every session, the last match wins",
         ),
+        Setting(
+            key="notify.command",
+            default=(),
+            argv=True,
+            about="command that tells you of an ask; without one your desktop's notification",
+        ),
     )
 }
 
@@ -139,6 +159,8 @@ def check(key: str, raw: Any, *, where: str = "") -> Any:
         raise BadInput(f"{at}there is no setting {key!r}", hint=f"Settings are: {', '.join(SETTINGS)}")
     if setting.rules:
         return _rules(key, raw, at)
+    if setting.argv:
+        return _words(key, raw, at)
     if setting.choices:
         if raw not in setting.choices:
             raise BadInput(f"{at}{key} = {raw!r} is out of bounds", hint=f"It is one of {', '.join(setting.choices)}")
@@ -161,6 +183,15 @@ def _rules(key: str, raw: Any, at: str) -> tuple[Rule, ...]:
     if len(rules) > MAX_RULES:
         raise BadInput(f"{at}{key} holds {len(rules)} rules", hint=f"At most {MAX_RULES} are taken")
     return tuple(plain(r) for r in rules)
+
+
+def _words(key: str, raw: Any, at: str) -> tuple[str, ...]:
+    good = isinstance(raw, list | tuple) and len(raw) <= MAX_WORDS
+    if not good or not all(isinstance(w, str) and len(w) <= 4096 and "\0" not in w for w in raw):
+        raise BadInput(f"{at}{key} is no list of words", hint=_GIVE_WORDS)
+    if raw and not raw[0]:
+        raise BadInput(f"{at}{key} names no program", hint=_GIVE_WORDS)
+    return tuple(raw)
 
 
 def flatten(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,10 @@ ENTRY_HEARTBEAT_MS = 30_000
 WATCHER_POLL_MS = 25_000
 """Default of `processMatrix.watcher_poll_ms`: the slow look that makes every lost wake-up harmless."""
 
+ADOPTION_GRACE_MS = 1200 * TICK_MS
+"""Default of `processMatrix.adoption_grace_ms`: how long an orphan lives on and may be adopted. Five minutes: time to
+notice that a terminal has died, and to resume what ran in it."""
+
 KILL_WAIT_MS = 8 * TICK_MS
 """How long SIGKILLed processes may take to vanish before they are named survivors (uninterruptible sleep)."""
 
@@ -50,6 +54,9 @@ RESUMABLE_RETENTION_MS = 30 * 24 * 3600 * 1000
 
 ENDED_RETENTION_MS = 24 * 3600 * 1000
 """A closed entry whose end was delivered stays a day, so that `logs` and `show` work the next morning."""
+
+AGE_SLACK_MS = 24 * 3600 * 1000
+"""A record that is dated further ahead than this has no age: no clock is set back a day without anybody noticing."""
 
 FORWARDING_TIMEOUT_MS = 600_000
 """Default of `asks.forwarding_timeout_ms` (pi's figure): how long an ask waits for somebody to decide."""

@@ -11,20 +11,24 @@ from typing import Any
 from msgspec.structs import replace
 
 from supervisor.core.entry import (
-    LIVE,
     MAX_DEATHS,
+    Adopted,
     Closed,
     Death,
     Entry,
     Generation,
+    Grace,
     HandOff,
     KeeperRef,
+    ParentRef,
     Resumable,
     Running,
     Starting,
     State,
     WindDownReason,
     WindingDown,
+    grace_of,
+    is_live,
 )
 from supervisor.core.errors import IllegalMove
 from supervisor.core.identity import ProcessRef
@@ -33,7 +37,7 @@ MOVES: Mapping[str, frozenset[str]] = {
     "starting": frozenset({"starting", "running", "winding_down", "closed"}),
     "running": frozenset({"running", "starting", "winding_down", "resumable", "closed"}),
     "winding_down": frozenset({"winding_down", "running", "resumable", "closed"}),
-    "resumable": frozenset({"starting", "adopted", "closed"}),
+    "resumable": frozenset({"resumable", "starting", "winding_down", "adopted", "closed"}),
     "adopted": frozenset({"running", "winding_down", "resumable", "closed"}),
     "closed": frozenset({"closed"}),
 }
@@ -141,12 +145,55 @@ def resumable(entry: Entry, hand_off: HandOff | None, *, now: int) -> Entry:
     return _move(entry, payload)
 
 
+def orphaned(entry: Entry, grace: Grace, *, now: int) -> Entry:
+    """Its parent is lost: resumable already, while the process lives through its grace. Only who is winding down."""
+    payload = resumable(entry, None, now=now)
+    assert isinstance(payload.state, Resumable)
+    return replace(payload, state=replace(payload.state, grace=grace))
+
+
+def adopted(entry: Entry, parent: ParentRef, *, now: int) -> Entry:
+    """A live orphan gets a new parent, by whoever wins the write.
+
+    One in its grace is `adopted` until its keeper takes that up; one that still runs simply goes on, with another
+    parent.
+
+    Raises:
+        IllegalMove: it does not live, or is ending.
+    """
+    if isinstance(entry.state, Running):
+        return replace(entry, parent=parent)
+    grace = grace_of(entry)
+    if grace is None:
+        raise IllegalMove(f"{entry.name}: it cannot be adopted, it is {entry.status}", entry=entry.entry_id)
+    return _move(entry, Adopted(since=now, by_session=parent.session_id, grace=grace), parent=parent)
+
+
+def under_parent(entry: Entry, *, now: int) -> Entry:
+    """Its parent lives (a new one, or its own again): running, as ready as it was."""
+    grace = entry.state.grace if isinstance(entry.state, Adopted) else None
+    return _move(entry, Running(since=now, ready_at=grace.ready_at if grace else None))
+
+
+def not_adopted(entry: Entry, *, now: int) -> Entry:
+    """Its grace is over: marked before the first signal, so that nobody adopts what is about to end."""
+    return winding_down(entry, "not_adopted", now=now) if grace_of(entry) is not None else entry
+
+
+def stopped(entry: Entry, hand_off: HandOff, *, now: int) -> Entry:
+    """It was ended by its keeper. An orphan that nobody adopted stays resumable, unless it was wanted down besides."""
+    unwanted = isinstance(entry.state, WindingDown) and entry.state.reason == "not_adopted" and entry.want == "up"
+    if unwanted and entry.agent.resume_context is not None:
+        return resumable(entry, hand_off, now=now)
+    return closed(entry, hand_off, now=now)
+
+
 def delivered(entry: Entry, *, now: int) -> Entry:
     """Somebody has been told how the agent ended. Telling twice changes nothing."""
-    if not isinstance(entry.state, Closed) or entry.state.hand_off.delivered_at is not None:
+    state = entry.state
+    if not isinstance(state, Closed | Resumable) or state.hand_off is None or state.hand_off.delivered_at is not None:
         return entry
-    told = replace(entry.state.hand_off, delivered_at=now)
-    return _move(entry, replace(entry.state, hand_off=told))
+    return _move(entry, replace(state, hand_off=replace(state.hand_off, delivered_at=now)))
 
 
 def kept_by(entry: Entry, keeper: KeeperRef, *, now: int) -> Entry:
@@ -155,7 +202,7 @@ def kept_by(entry: Entry, keeper: KeeperRef, *, now: int) -> Entry:
     Raises:
         IllegalMove: the entry is not live.
     """
-    if entry.status not in LIVE:
+    if not is_live(entry):
         raise IllegalMove(f"{entry.name}: nothing to keep, it is {entry.status}", entry=entry.entry_id)
     return replace(entry, keeper=keeper, heartbeat_at=now)
 

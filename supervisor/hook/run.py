@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from supervisor.adapters.clock import SystemClock
 from supervisor.core.timing import MS, TICK_MS
@@ -104,11 +104,14 @@ class OneRun:
 
     def _has_a_dialog(self) -> bool:
         """On a terminal of its own the CLI asks the person there when nobody else decides: no opinion of ours then."""
+        plan = self._record().get("plan")
+        return isinstance(plan, dict) and plan.get("mode") == "interactive"
+
+    def _record(self) -> Mapping[str, Any]:
         from supervisor.runtime.targets import read_session
 
-        record = read_session(self._env.get("SUPERVISOR_HOME", ""), self._env.get("SUPERVISOR_SESSION_ID", ""))
-        plan = record.get("plan") if record else None
-        return isinstance(plan, dict) and plan.get("mode") == "interactive"
+        found = read_session(self._env.get("SUPERVISOR_HOME", ""), self._env.get("SUPERVISOR_SESSION_ID", ""))
+        return found or {}
 
     def prove(self, started: SessionStarted) -> None:
         """Write down which session the CLI is in."""
@@ -126,6 +129,11 @@ class OneRun:
             self.complaint = f"supervisor-hook: the session id was not proven: {problem}\n"
 
     def _elsewhere(self, wanted: PermissionAsk) -> Callable[[], bool]:
+        """Whether somebody else decides: in Claude's dialog, which is there all the time; in Codex's, when we end."""
+        if self._options.cli == "codex" and self._has_a_dialog():
+            from supervisor.hook.own_dialog import OwnDialog
+
+            return OwnDialog(self._record(), self._env, clock=self._clock)
         if self._options.cli != "claude" or wanted.transcript is None:
             return lambda: False
         from supervisor.hook.elsewhere import Elsewhere

@@ -8,13 +8,22 @@ from collections.abc import Sequence
 from typing import Literal
 
 from supervisor.adapters.places import uuid4
-from supervisor.core.entry import AgentIdentity, Entry, Generation, HandOff, KeeperRef, ParentRef, Running, is_live
+from supervisor.core.entry import (
+    AgentIdentity,
+    Entry,
+    Generation,
+    HandOff,
+    KeeperRef,
+    ParentRef,
+    Running,
+    as_parent,
+    is_live,
+)
 from supervisor.core.errors import BadInput, Refused
 from supervisor.core.ids import agent_name, session_id
 from supervisor.core.launch_plan import LaunchPlan
 from supervisor.core.text import is_text
 from supervisor.runtime.compose import Context
-from supervisor.runtime.parentage import named
 
 PROFILE = "python"
 """What the record of a program that joined by itself names as its profile: nothing launches it again."""
@@ -71,7 +80,7 @@ def parent_named(wanted: str, entries: Sequence[Entry]) -> ParentRef:
     found = [e for e in live if e.session_id == wanted] or [e for e in live if e.name == wanted]
     if len(found) > 1:
         raise Refused(f"several running agents are named {wanted}", hint="Give the parent's session id")
-    return named(found[0]) if found else ParentRef(session_id=wanted)
+    return as_parent(found[0]) if found else ParentRef(session_id=wanted)
 
 
 def hand_off(*, now: int, error: BaseException | None, exiting: bool, stopped: bool) -> HandOff:

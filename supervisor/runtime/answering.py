@@ -5,7 +5,8 @@ Owns the escalations of its sessions. Persons answer by themselves (`runtime.dec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -44,6 +45,9 @@ from supervisor.runtime.logs import warn
 from supervisor.runtime.parts import Parts
 from supervisor.runtime.serving_marks import ServingMarks
 
+if TYPE_CHECKING:
+    from supervisor.runtime.announcing import Announcer
+
 
 class Escalated(Struct):
     """An ask that waits for the parent's answer."""
@@ -64,6 +68,7 @@ class Session(Struct):
 
     entry: Entry
     presence: Presence = Presence()
+    has_inbox: bool = False
     stamp: int = -1
     waiting: dict[str, Request] = {}
     escalated: dict[str, Escalated] = {}
@@ -78,7 +83,15 @@ class Session(Struct):
 class Answering:
     """`beat` renews the marks and looks after waiting asks; `turn` takes new ones."""
 
-    def __init__(self, parts: Parts, asks: AskParts, keeper: KeeperRef, *, on_terminal: bool) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        asks: AskParts,
+        keeper: KeeperRef,
+        *,
+        on_terminal: bool,
+        announcer: Announcer | None = None,
+    ) -> None:
         self._parts = parts
         self._asks = asks
         self._keeper = keeper
@@ -87,7 +100,7 @@ class Answering:
         self._marks = ServingMarks(asks, keeper, self._facts)
         self._sessions: dict[str, Session] = {}
         self._settings = AskSettings()
-        self.announce: Callable[[Request], None] = lambda _request: None
+        self._announcer = announcer
 
     def beat(self, now: Now, entries: Iterable[Entry]) -> None:
         """Before any other work: who serves, renewed marks, and the asks that wait longer than one look."""
@@ -104,6 +117,7 @@ class Answering:
         for session_id, entry in live.items():
             session = self._sessions.setdefault(session_id, Session(entry))
             session.entry = entry
+            session.has_inbox = self._facts.has_inbox(entry, persons)
             session.presence = self._facts.presence(entry, persons, now, on_terminal=self._on_terminal)
             if self._marks.serve(session_id, self._mode(entry), session.presence, now):
                 self._look_after(session, now)
@@ -114,6 +128,8 @@ class Answering:
         for session_id in self._sessions:
             self._marks.stop(session_id, now)
         self._sessions.clear()
+        if self._announcer is not None:
+            self._announcer.close()
 
     def turn(self, now: Now) -> int | None:
         """Take what is new; the time (monotonic ns) to come back at while an escalation waits."""
@@ -129,6 +145,8 @@ class Answering:
             for escalated in tuple(session.escalated.values()):
                 self._follow(session, escalated, now)
             waits = waits or bool(session.escalated)
+        if self._announcer is not None:
+            self._announcer.turn(now, waiting=sum(len(s.waiting) for s in self._sessions.values()))
         return now.monotonic_ns + TICK_MS * MS if waits else None
 
     def _mode(self, entry: Entry) -> Mode:
@@ -179,7 +197,9 @@ class Answering:
             return self._escalate(session, request, how.hops, now)
         session.waiting[request.id] = request
         self._log("prompted", about_ask(request, session.id), now)
-        return self.announce(request)
+        if self._announcer is not None and not session.has_inbox:
+            self._announcer.add(request, session.entry)
+        return None
 
     # -- passing on
 

@@ -91,18 +91,24 @@ def ask(
 
 def read_timeout_ms(env: Mapping[str, str], home: str) -> int:
     """`asks.forwarding_timeout_ms`, read at each ask; a malformed file leaves the default."""
-    value = DEFAULT_TIMEOUT_MS
+    found = read_setting(env, home, "forwarding_timeout_ms")
+    whole = isinstance(found, int) and not isinstance(found, bool)
+    return found if whole and found >= 1000 else DEFAULT_TIMEOUT_MS
+
+
+def read_setting(env: Mapping[str, str], home: str, name: str) -> Any:
+    """`asks.NAME` of the settings' files, the root's before the user's; None when neither says anything readable."""
+    value = None
     config = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME", ""), ".config")
     for path in (os.path.join(config, "supervisor-agents", "settings.toml"), os.path.join(home, "settings.toml")):
         try:
             with open(path, "rb") as file:
                 import tomllib  # 4 ms, only where there is a file
 
-                found = tomllib.load(file).get("asks", {}).get("forwarding_timeout_ms")
+                found = tomllib.load(file).get("asks", {}).get(name)
         except (OSError, ValueError, AttributeError, RecursionError):
             continue
-        if isinstance(found, int) and not isinstance(found, bool) and found >= 1000:
-            value = found
+        value = value if found is None else found
     return value
 
 

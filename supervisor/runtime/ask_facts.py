@@ -37,6 +37,7 @@ class AskSettings(Struct, frozen=True, kw_only=True):
     mode: Mode = "attended"
     rules: tuple[Rule, ...] = ()
     timeout_ms: int = 600_000
+    notify: tuple[str, ...] = ()
 
 
 class AskParts(Struct, frozen=True, kw_only=True):
@@ -89,9 +90,13 @@ class AskFacts:
         marks = self._asks.inboxes.marks()
         return {m.session_id for m in marks if self.judge(m, now).answer == "serving"}
 
+    def has_inbox(self, entry: Entry, persons: set[str]) -> bool:
+        """Whether an inbox is open for a session."""
+        return bool(persons & {ALL_SESSIONS, entry.session_id, entry.tree or ALL_SESSIONS})
+
     def presence(self, entry: Entry, persons: set[str], now: Now, *, on_terminal: bool) -> Presence:
         """Who could decide for a session."""
-        person = bool(persons & {ALL_SESSIONS, entry.session_id, entry.tree or ALL_SESSIONS})
+        person = self.has_inbox(entry, persons)
         parent = entry.parent.session_id if entry.parent else entry.session_id
         return Presence(
             person=person or (on_terminal and entry.terminal.kind != "detached"),

@@ -144,6 +144,7 @@ class Context:
         return Limits(
             heartbeat_ms=values["processMatrix.heartbeat_ms"].value,
             watcher_poll_ms=values["processMatrix.watcher_poll_ms"].value,
+            adoption_grace_ms=values["processMatrix.adoption_grace_ms"].value,
             transcript_bytes=values["transcripts.max_kib"].value * 1024,
         )
 
@@ -197,6 +198,7 @@ class Context:
                         mode=values["asks.mode"].value,
                         rules=values["asks.rules"].value,
                         timeout_ms=values["asks.forwarding_timeout_ms"].value,
+                        notify=values["notify.command"].value,
                     )
                 except SupervisorError as error:
                     warn("the settings of asks are malformed, the last good ones stay", why=str(error))

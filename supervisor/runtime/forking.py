@@ -88,9 +88,14 @@ def _answering(context: Context, keeper: Keeper, entries: Sequence[Entry], *, fo
         or context.may_be_attended()
     ):
         return None
-    from supervisor.runtime import answering
+    from supervisor.runtime.announcing import Announcer
+    from supervisor.runtime.answering import Answering
 
-    return answering.Answering(context.parts, context.asks, keeper.ref, on_terminal=on_terminal)
+    asks = context.asks
+    announcer = Announcer(
+        context.parts, env=context.env, command=lambda: asks.settings().notify, on_terminal=on_terminal
+    )
+    return Answering(context.parts, asks, keeper.ref, on_terminal=on_terminal, announcer=announcer)
 
 
 def fork_keeper(context: Context, fill: Fill, *, keep: tuple[int, ...] = ()) -> int:

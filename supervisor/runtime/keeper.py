@@ -11,26 +11,22 @@ import signal
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from supervisor.core.entry import Entry, KeeperRef, ParentRef, Starting
-from supervisor.core.identity import Gone, ProcessKey, ProcessRef, same_process
+from supervisor.core.entry import Entry, KeeperRef, Starting
+from supervisor.core.identity import ProcessRef
 from supervisor.core.liveness import Beat, Now
-from supervisor.core.ports import Exit
 from supervisor.core.timing import HEARTBEAT_REFRESH_MS, MS, STARTS_PER_TURN, TICK_MS
+from supervisor.runtime.agent_exits import AgentExits
 from supervisor.runtime.child_keepers import ChildKeepers
 from supervisor.runtime.kept_agent import KeptAgent
 from supervisor.runtime.logs import warn
 from supervisor.runtime.look import Look
 from supervisor.runtime.parts import Parts, Watches
-from supervisor.runtime.start_order import parent_unborn, predecessor_failed
+from supervisor.runtime.start_order import inherit_parent, parent_unborn, predecessor_failed
 from supervisor.runtime.transcript_care import TranscriptCare
 
 if TYPE_CHECKING:
     from supervisor.runtime.answering import Answering
-
-_STATUS_TRIES = 8
-"""Ticks that a re-attached agent's end may take until its parent has reaped it and the kernel tells the status."""
+    from supervisor.runtime.parent_watch import ParentWatch
 
 
 class Keeper:
@@ -60,9 +56,8 @@ class Keeper:
         self.answering: Answering | None = None
         self.make_answering: Callable[[Sequence[Entry]], Answering | None] = lambda _entries: None
         self.agents: list[KeptAgent] = []
-        self._fds: dict[int, KeptAgent] = {}
-        self._polled: dict[str, ProcessKey] = {}
-        self._asked_status: dict[str, int] = {}
+        self._exits = AgentExits(parts, watches)
+        self._parents: ParentWatch | None = None
         self._beats = 0
         self._moved = False
         self._matrix_stamp = self._synced = 0
@@ -80,28 +75,16 @@ class Keeper:
         """Keep one more agent. An attached one is watched for its end."""
         self.agents.append(agent)
         if agent.attached:
-            self._watch_exit(agent)
-
-    def _watch_exit(self, agent: KeptAgent) -> None:
-        key = agent.leader
-        if key is None:
-            return
-        fd = self._parts.exit_watch.watch(key)
-        if fd is None:
-            self._polled[agent.entry.key] = key
-        else:
-            self._fds[fd] = agent
-            self._watches.watch(fd)
+            self._exits.watch(agent)
 
     # -- events from the loop
 
     def hear(self, signals: Set[int], readable: Set[int]) -> None:
         """Take in what the loop was woken by."""
         for fd in readable:
-            agent = self._fds.get(fd)
-            if agent is not None:
-                self._end_of_attached(agent, fd)
-            elif self._below.is_watched(fd):
+            if self._exits.heard(fd) or (self._parents is not None and self._parents.heard(fd)):
+                continue
+            if self._below.is_watched(fd):
                 if self._below.was_killed(fd):
                     self._call_scan()
             else:
@@ -133,6 +116,8 @@ class Keeper:
         self._read_records(now)
         self._look = self._new_look()
         times = [t for t in self._step_agents() if t is not None]
+        if (due := self._watch_parents(now)) is not None:
+            times.append(due)
         if self.answering is not None and (due := self.answering.turn(now)) is not None:
             times.append(due)
         if self._below.look(now, lambda: {a.entry.session_id for a in self.agents}, self.ref.keeper_id):
@@ -145,7 +130,7 @@ class Keeper:
         self._drop_done()
         if not self.agents:
             return None
-        return min([self._beat_due, *times, *([now.monotonic_ns + TICK_MS * MS] if self._polled else [])])
+        return min([self._beat_due, *times, *([now.monotonic_ns + TICK_MS * MS] if self._exits.polls else [])])
 
     def _beat(self, now: Now) -> None:
         """Before any work: a busy keeper is still a living one."""
@@ -175,6 +160,8 @@ class Keeper:
             self.answering = self.make_answering([a.entry for a in self.agents])
         if self.answering is not None:
             self.answering.beat(now, [a.entry for a in self.agents])
+        if self._parents is not None:
+            self._parents.beat(now)
         if self._below.polled_deaths():
             self._call_scan()
         told = self._parts.proofs.stirred()
@@ -204,47 +191,10 @@ class Keeper:
                 strangers.append(pid)
             else:
                 agent.ended(end)
-                self._unwatch(agent)
+                self._exits.forget(agent)
         if strangers and self._parts.beats.owners().keys() & set(strangers):
             self._call_scan()  # a keeper below us was killed: its agents get a new one at once
-        for agent in self.agents if self._polled else ():
-            polled = self._polled.get(agent.entry.key)
-            if polled is not None and self._has_ended(polled):
-                self._end_of_attached(agent, None)
-
-    def _end_of_attached(self, agent: KeptAgent, fd: int | None) -> None:
-        """A process that is not our child has ended: its status if the kernel tells it, after some tries unknown."""
-        key = agent.leader
-        if key is None:
-            return
-        status = self._parts.exit_watch.status(key)
-        tries = self._asked_status.get(agent.entry.key, 0)
-        if status is None and fd is not None and tries < _STATUS_TRIES:
-            self._asked_status[agent.entry.key] = tries + 1
-            self._watches.forget(fd)  # it stays readable: come back at a tick, not at once
-            self._fds.pop(fd, None)
-            self._polled[agent.entry.key] = key
-            return
-        if status is None and fd is None and 0 < tries < _STATUS_TRIES:
-            self._asked_status[agent.entry.key] = tries + 1
-            return
-        agent.ended(status or Exit())
-        self._unwatch(agent)
-
-    def _has_ended(self, key: ProcessKey) -> bool:
-        """Gone, or its pid is another's now."""
-        seen = self._parts.processes.probe(key.pid)
-        return isinstance(seen, Gone) or (isinstance(seen, ProcessKey) and not same_process(key, seen))
-
-    def _unwatch(self, agent: KeptAgent) -> None:
-        self._polled.pop(agent.entry.key, None)
-        self._asked_status.pop(agent.entry.key, None)
-        for fd in [f for f, a in self._fds.items() if a is agent]:
-            self._watches.forget(fd)
-            del self._fds[fd]
-        ref = agent.entry.generation.process
-        if ref:
-            self._parts.exit_watch.forget(ref.key)
+        self._exits.poll()
 
     def _read_records(self, now: Now) -> None:
         """Take in what others wrote: when rung, and at every tick anyway (a stat of each record)."""
@@ -291,16 +241,26 @@ class Keeper:
                     why = "what it waits for ended before it was ready"
                     agent.close_unstarted(why, self._parts.now(), cause="lost")
                     continue
-                self._inherit_parent(agent)
+                inherit_parent(agent, self.agents)
             was = agent.leader
             yield agent.turn(self._parts.now(), self._look, may_start=may_start)
             if agent.is_ready:
                 self._been_ready.add(agent.entry.entry_id)
             if agent.attached and agent.leader is not None and agent.leader != was:
-                self._watch_exit(agent)
+                self._exits.watch(agent)
         self._bursting = started > STARTS_PER_TURN or self._somebody_waits()
         if self._bursting:
             yield self._parts.clock.monotonic_ns()
+
+    def _watch_parents(self, now: Now) -> int | None:
+        """Workers learn that their parent is lost; a keeper of masters never loads what that takes."""
+        if self._parents is None:
+            if all(a.entry.parent is None for a in self.agents):
+                return None
+            from supervisor.runtime.parent_watch import ParentWatch
+
+            self._parents = ParentWatch(self._parts, self._watches, call_scan=self._call_scan)
+        return self._parents.turn(now, self.agents)
 
     def _stopping_many(self, now: Now) -> bool:
         """While agents are ending their records wait for each other, at most a tick."""
@@ -323,19 +283,6 @@ class Keeper:
     def _predecessors_ready(self, waits_for: Sequence[str]) -> bool:
         return all(entry_id in self._been_ready for entry_id in waits_for)
 
-    def _inherit_parent(self, agent: KeptAgent) -> None:
-        """A child of an agent of this keeper learns its parent's process just before its own start."""
-        entry = agent.entry
-        if entry.parent is None or entry.parent.process is not None:
-            return
-        parent = next((a.entry for a in self.agents if a.entry.session_id == entry.parent.session_id), None)
-        process = parent.generation.process if parent else None
-        if parent and process:
-            ref = ParentRef(
-                session_id=parent.session_id, entry_id=parent.entry_id, pid=process.key.pid, process=process
-            )
-            agent.record.change(lambda e: replace(e, parent=ref))
-
     def _sync(self) -> None:
         try:
             self._parts.store.sync()
@@ -353,7 +300,7 @@ class Keeper:
 
     def _drop_done(self) -> None:
         for agent in [a for a in self.agents if not a.at_rest and a.done]:
-            self._unwatch(agent)
+            self._exits.forget(agent)
             self._parts.bells.unmark_stop(agent.entry.entry_id)
             self.agents.remove(agent)
 

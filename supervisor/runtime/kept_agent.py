@@ -16,16 +16,16 @@ from supervisor.core import transitions
 from supervisor.core.agent_env import own_environment
 from supervisor.core.ending import death, ended, not_started
 from supervisor.core.entry import (
-    Closed,
+    Adopted,
     Death,
     Entry,
     HandOff,
     Output,
-    Resumable,
     Running,
     Starting,
     WindDownReason,
     WindingDown,
+    is_live,
 )
 from supervisor.core.identity import ProcessKey, ProcessRef
 from supervisor.core.launch_plan import command_line
@@ -43,7 +43,7 @@ from supervisor.core.stopping import (
     next_step,
 )
 from supervisor.core.timing import MS, TICK_MS
-from supervisor.runtime.look import Look
+from supervisor.runtime.look import Look, heir_of
 from supervisor.runtime.parts import Parts
 from supervisor.runtime.proof import Proof
 from supervisor.runtime.record import Record
@@ -93,21 +93,24 @@ class KeptAgent:
     @property
     def done(self) -> bool:
         """Nothing left to do: its end is on disk, or another keeper has it, or the next one will."""
-        return (
-            self._released
-            or self.record.lost
-            or (isinstance(self.entry.state, Closed | Resumable) and not self.record.dirty)
-        )
+        return self._released or self.record.lost or not (is_live(self.entry) or self.record.dirty)
 
     @property
     def is_stopping(self) -> bool:
         """On the stop ladder, its end not decided yet."""
-        return self._stopping is not None and not isinstance(self.entry.state, Closed | Resumable)
+        return self._stopping is not None and is_live(self.entry)
 
     @property
     def is_ready(self) -> bool:
         """Proven up."""
         return isinstance(self.entry.state, Running) and self.entry.state.ready_at is not None
+
+    @property
+    def minds_parent(self) -> bool:
+        """Whether it matters to it that its parent is lost: it lives, and nobody is ending it."""
+        if self._exit is not None or self._stopping is not None or self.entry.want == "down" or self.done:
+            return False
+        return not (isinstance(self.entry.state, Starting) or self._winds_down())
 
     def ended(self, end: Exit) -> None:
         """The leader is gone. What follows is decided at the next turn."""
@@ -124,7 +127,10 @@ class KeptAgent:
         if self.done:
             return None
         self.record.flush()
+        known = self.record.taken
         due = self._step(now, look, may_start)
+        if self.record.taken != known:  # another's wish came in with a write of ours: it is acted on at once
+            return now.monotonic_ns
         if not self.record.dirty:
             # nothing to do until it ends, is stopped, or its record changes: most agents, most of the time
             self.at_rest = due is None and self.is_ready and self._exit is None and self._stopping is None
@@ -133,7 +139,7 @@ class KeptAgent:
         return retry if due is None else max(due, retry)
 
     def _step(self, now: Now, look: Look, may_start: Callable[[Entry], bool]) -> int | None:
-        if isinstance(self.entry.state, Closed | Resumable):
+        if not is_live(self.entry):
             return None  # its end is decided, and only waits to be written
         if isinstance(self.entry.state, Starting):
             return self._turn_starting(self.entry.state, now, look, may_start)
@@ -144,8 +150,10 @@ class KeptAgent:
         return self._turn_running(now)
 
     def _winds_down(self) -> bool:
-        """An earlier keeper had begun to stop it."""
-        return isinstance(s := self.entry.state, WindingDown) and s.reason != "parent_lost"
+        """An earlier keeper had begun to stop it, or nobody has adopted it (which is on disk before any signal)."""
+        if not isinstance(s := self.entry.state, WindingDown) or s.reason == "parent_lost":
+            return False
+        return s.reason != "not_adopted" or not self.record.dirty
 
     # -- starting
 
@@ -246,14 +254,19 @@ class KeptAgent:
                 self._report(self.entry.key, "ready")
         return self._proof.next_look(self.entry, now)
 
+    def last_look(self, now: Now) -> None:
+        """One that was quick may have been up between two looks; and its session is wanted for a resume."""
+        self._turn_running(now)
+
     def beat(self, now: Now, *, told: bool) -> None:
         """Renew `heartbeatAt` in the entry when its time has come; `told`: its hook may have written something."""
         if told:
             self.at_rest = self.at_rest and not self._proof.stirred(self.entry)
         if now.monotonic_ns >= self.heartbeat_due and not self.done:
             self.heartbeat_due = now.monotonic_ns + self._parts.limits.heartbeat_ms * MS
+            known = self.record.taken
             self.record.touch(now.wall_ms)
-            self.at_rest = self.at_rest and not self.record.dirty
+            self.at_rest = self.at_rest and not self.record.dirty and self.record.taken == known
 
     def output_degraded(self, why: str) -> None:
         """The transcript is no longer complete, and never will be again; the agent itself runs on."""
@@ -264,9 +277,11 @@ class KeptAgent:
     # -- ended by itself
 
     def _turn_ended(self, end: Exit, now: Now, look: Look) -> int | None:
-        self._turn_running(now)  # a last look: one that was quick may have been up between two looks
+        if isinstance(self.entry.state, Adopted):
+            self.record.change(lambda e: transitions.under_parent(e, now=now.wall_ms))
+        self.last_look(now)
         left = look.tree(self.entry.entry_id, None, attached=self.attached)
-        heir = self._heir(left, look)
+        heir = heir_of(self.entry, left, look)
         if heir is not None:
             return self._follow(heir, now)
         if self.entry.plan.driven:
@@ -289,6 +304,8 @@ class KeptAgent:
         return None
 
     def _decide(self, end: HandOff, now: Now, tally: Death) -> StartAt | GiveUp:
+        if not isinstance(self.entry.state, Running | Starting):
+            return GiveUp("its parent was lost")
         return next_start(
             self.entry.plan.restart,
             want=self.entry.want,
@@ -313,18 +330,7 @@ class KeptAgent:
             )
         )
 
-    def _heir(self, left: set[ProcessKey], look: Look) -> ProcessKey | None:
-        """Where the launched process was a wrapper: the oldest survivor of its session is the agent."""
-        ref = self.entry.generation.process
-        if self.entry.plan.follow != "tree" or ref is None:
-            return None
-        rows = look.rows()
-        same = [k for k in left if k.pid in rows and rows[k.pid].session == ref.key.pid]
-        return min(same, key=lambda k: k.start_ticks) if same else None
-
     def _follow(self, heir: ProcessKey, now: Now) -> int:
-        from supervisor.core.identity import ProcessRef
-
         self._exit = None
         self.attached = True
         process = ProcessRef(now.machine, heir)
@@ -376,10 +382,10 @@ class KeptAgent:
             self.record.change(lambda e: transitions.winding_down(e, reason, now=now.wall_ms))
 
     def _stopped(self, now: Now, survivors: tuple[str, ...]) -> None:
-        self._turn_running(now)  # its session file is wanted for a resume
+        self.last_look(now)
         end = self._exit or Exit()
         hand_off = ended(end, self.entry.plan, stopped=True, now=now.wall_ms, survivors=survivors)
         if self.entry.want == "down" and self.entry.parent is None:  # whoever wanted it down is told by `stop`
             hand_off = replace(hand_off, delivered_at=now.wall_ms)
-        self.record.change(lambda e: transitions.closed(e, hand_off, now=now.wall_ms))
+        self.record.change(lambda e: transitions.stopped(e, hand_off, now=now.wall_ms))
         self._report(self.entry.key, "ended")

@@ -8,10 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
-from supervisor.adapters.atomic_file import read_bounded, write_atomic
 from supervisor.adapters.places import uuid4
 from supervisor.adapters.spawn import which
 from supervisor.core.agent_env import IdentityRules, base_environment, identity_rules
@@ -31,7 +29,7 @@ from supervisor.core.entry import (
 from supervisor.core.errors import BadInput, Refused, SupervisorError
 from supervisor.core.ids import agent_name
 from supervisor.core.launch_plan import LaunchPlan, LaunchRequest, plan_launch
-from supervisor.core.profile import LaunchProfile
+from supervisor.core.profile import HOOKED, LaunchProfile
 from supervisor.core.spawn_limits import check_limits
 from supervisor.core.text import bounded, is_text
 from supervisor.runtime.agent_request import MAX_PROMPT_BYTES, AgentRequest
@@ -110,7 +108,7 @@ class Launcher:
                 env_given=tuple(sorted(request.env)),
                 restart=request.restart,
                 asks_mode=request.asks,
-                hook_settings=self._hook_settings(profile),
+                hook=self._hook(profile, request),
             ),
         )
         env = {**self._inherit(plan), **request.env}
@@ -145,18 +143,15 @@ class Launcher:
         )
         return Draft(entry, env, request.prompt)
 
-    def _hook_settings(self, profile: LaunchProfile) -> str | None:
-        """The settings file that installs our hook for this launch: no file of the user's is touched."""
-        if profile.asks.adapter != "claude_hook":
-            return None
-        from supervisor.core.hook_settings import claude_settings
+    def _hook(self, profile: LaunchProfile, request: AgentRequest) -> Mapping[str, str]:
+        driven = profile.driver is not None and request.mode == "headless"
+        if driven or not HOOKED & {profile.asks.adapter, profile.asks.interactive}:
+            return {}
+        from supervisor.runtime.hook_install import hook_fields
 
-        path = os.path.join(self._context.places.hooks, "claude.json")
-        shim = (self._context.python, "-P", "-m", "supervisor.hook")
-        data = msgspec.json.format(msgspec.json.encode(claude_settings(shim)), indent=2)
-        if read_bounded(path) != data:
-            write_atomic(path, data)
-        return path
+        path = request.env.get("PATH", self._context.env.get("PATH", ""))
+        program = which(profile.argv.base[0], path=path, cwd=request.cwd) if profile.argv.base else None
+        return hook_fields(self._context, profile, request.mode, program)
 
     def _inherit(self, plan: LaunchPlan) -> dict[str, str]:
         """The inheritable environment, the same for all of a profile."""

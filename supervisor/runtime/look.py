@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence, Set
 
 from supervisor.core.descendants import children_of, tree_of
+from supervisor.core.entry import Entry
 from supervisor.core.identity import ProcessKey
 from supervisor.core.ports import Process, ProcessTable
 
@@ -99,6 +100,16 @@ class Look:
     def _orphan_roots(self, rows: Mapping[int, Process]) -> set[int]:
         """Everybody may be the reaper of an orphan here: init, or a subreaper above the keeper that died."""
         return {row.parent_pid for row in rows.values()} - self._agents()
+
+
+def heir_of(entry: Entry, left: Set[ProcessKey], look: Look) -> ProcessKey | None:
+    """Where the launched process was a wrapper: the oldest survivor of its session is the agent."""
+    ref = entry.generation.process
+    if entry.plan.follow != "tree" or ref is None:
+        return None
+    rows = look.rows()
+    same = [k for k in left if k.pid in rows and rows[k.pid].session == ref.key.pid]
+    return min(same, key=lambda k: k.start_ticks) if same else None
 
 
 def find_generation(processes: ProcessTable, nonce: str) -> int | None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from supervisor.core.entry import Entry, ParentRef, is_live
+from supervisor.core.entry import Entry, ParentRef, as_parent, is_live
 from supervisor.core.errors import BadInput, Refused
 from supervisor.core.identity import ProcessKey, same_process
 from supervisor.core.ids import session_id
@@ -31,17 +31,6 @@ class Parentage(Struct, frozen=True):
     """The agent that this launcher runs inside of, if it really does."""
 
 
-def named(entry: Entry) -> ParentRef:
-    """A recorded agent as a parent."""
-    process = entry.generation.process
-    return ParentRef(
-        session_id=entry.session_id,
-        entry_id=entry.entry_id,
-        pid=process.key.pid if process else None,
-        process=process,
-    )
-
-
 def by_flags(session: str | None, pid: str | None, entries: Sequence[Entry]) -> Parentage:
     """`--parent-session` and `--parent-pid`: a parent that need not be on record. Malformed: ignored, one warning."""
     if session is None:
@@ -52,7 +41,7 @@ def by_flags(session: str | None, pid: str | None, entries: Sequence[Entry]) -> 
         return Parentage(None, f"--parent-session is ignored: {error}; launched as a master")
     recorded = next((e for e in entries if e.session_id == parent_session and is_live(e)), None)
     if recorded:
-        return Parentage(named(recorded))
+        return Parentage(as_parent(recorded))
     number = positive_pid(pid)
     if pid is not None and number is None:
         return Parentage(None, f"--parent-pid {pid[:40]!r} is no positive pid: ignored; launched as a master")
@@ -80,10 +69,10 @@ def from_environment(context: Context, entries: Sequence[Entry]) -> Parentage:
     """The agent that we run inside of: named by the environment, or found above us; the process table must agree."""
     entry, doubt = _named_by_variables(context, entries)
     if entry is not None:
-        return Parentage(named(entry), inside=entry)
+        return Parentage(as_parent(entry), inside=entry)
     above = recorded_ancestor(context, entries)
     if above is not None:
-        return Parentage(named(above), f"{doubt}: ignored; the parent is {above.name}" if doubt else None)
+        return Parentage(as_parent(above), f"{doubt}: ignored; the parent is {above.name}" if doubt else None)
     return Parentage(None, f"{doubt}: ignored; launched as a master (--parent names one)" if doubt else None)
 
 

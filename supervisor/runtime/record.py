@@ -20,7 +20,10 @@ _TRIES = 16
 
 
 class Record:
-    """`entry` is what should be on disk; `dirty` when it could not be written yet; `lost` when it is not ours now."""
+    """`entry` is what should be on disk; `dirty` when it could not be written yet; `lost` when it is not ours now.
+
+    `taken` counts what others wrote and was taken in, also by the way, with a write of ours.
+    """
 
     def __init__(self, entry: Entry, store: EntryStore) -> None:
         self.entry = entry
@@ -28,6 +31,7 @@ class Record:
         self._store = store
         self._pending: list[Move] = []
         self.lost = False
+        self.taken = 0
 
     @property
     def dirty(self) -> bool:
@@ -110,6 +114,7 @@ class Record:
         ):
             self.lost = True
             return
+        self.taken += 1
         self._on_disk = fresh = current
         try:
             for move in self._pending:

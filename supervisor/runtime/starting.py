@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from supervisor.adapters.atomic_file import lock
 from supervisor.core import transitions
-from supervisor.core.entry import Entry
+from supervisor.core.entry import Entry, Terminal
 from supervisor.core.errors import Refused
 from supervisor.core.timing import MS
 from supervisor.runtime.activation import Activated, activate
@@ -153,7 +154,8 @@ def run_foreground(
     with names_lock(context) as names:
         activated = activate(context)
         refuse_inside_sandbox(context, activated.seen.entries)
-        (draft,) = Launcher(context).drafts(choose(activated), activated.seen.entries)
+        requests = [_on_this_terminal(r) for r in choose(activated)]
+        (draft,) = Launcher(context).drafts(requests, activated.seen.entries)
         held = os.dup(names)
 
     def fill(keeper: Keeper, report: Report) -> None:
@@ -164,6 +166,11 @@ def run_foreground(
     with _terminal_kept():
         run_here(context, fill, foreground=True, report=lambda key, _what: started(key))
     return _deliver(context, draft.entry.key) or draft.entry
+
+
+def _on_this_terminal(request: AgentRequest) -> AgentRequest:
+    """It shares our terminal, unless that is a pane which the request names already."""
+    return replace(request, terminal=Terminal(kind="foreground")) if request.terminal.kind == "detached" else request
 
 
 def _deliver(context: Context, key: str) -> Entry | None:

@@ -10,13 +10,12 @@ from msgspec import Struct
 
 from supervisor.adapters.atomic_file import read_bounded
 from supervisor.adapters.toml_files import convert, read_toml
-from supervisor.core.entry import Entry, is_live
+from supervisor.core.entry import Entry, as_parent, is_live
 from supervisor.core.errors import BadInput, NotFound, SupervisorError
 from supervisor.core.launch_plan import allowed_path, variable
 from supervisor.core.tree_file import AgentSpec, TreeFile, problems, start_order
 from supervisor.runtime.agent_request import MAX_PROMPT_BYTES, AgentRequest
 from supervisor.runtime.compose import Context
-from supervisor.runtime.parentage import named
 
 DEFAULT_FILE = "supervisor.toml"
 
@@ -108,7 +107,7 @@ def _request(context: Context, tree: Tree, name: str, up: dict[str, Entry]) -> A
     cwd = os.path.normpath(os.path.join(folder, spec.cwd or "."))
     if not os.path.isdir(cwd):
         raise BadInput(f"cwd {cwd} does not exist")
-    parent = named(up[spec.parent]) if spec.parent in up else None
+    parent = as_parent(up[spec.parent]) if spec.parent in up else None
     context.profiles.load(spec.profile)
     return AgentRequest(
         profile=spec.profile,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from supervisor.core.ending import describe
-from supervisor.core.entry import Entry, Resumable, Running, Starting, WindingDown, is_live
+from supervisor.core.entry import Entry, Resumable, Running, Starting, WindingDown, grace_of, is_live
 from supervisor.core.liveness import Verdict, beat_age_ms
 from supervisor.core.text import span
 from supervisor.runtime.parts import Parts
@@ -26,6 +26,7 @@ class Row(Struct, frozen=True, kw_only=True, rename="camel"):
     verdict: str
     evidence: str
     orphan: str | None
+    adoptable_until: int | None
     profile: str
     pid: int | None
     keeper_pid: int
@@ -57,7 +58,7 @@ def rows(parts: Parts, seen: Scan) -> list[Row]:
         beat = seen.beats.get(entry.keeper.keeper_id)
         age = beat_age_ms(beat, now) if beat and is_live(entry) else None
         process = entry.generation.process
-        end = entry.hand_off
+        end, grace = entry.hand_off, grace_of(entry)
         out.append(
             Row(
                 name=entry.name,
@@ -69,6 +70,7 @@ def rows(parts: Parts, seen: Scan) -> list[Row]:
                 verdict=judged.verdict.value,
                 evidence=judged.evidence,
                 orphan=orphaned(entry, seen),
+                adoptable_until=grace.until if grace else None,
                 profile=entry.plan.profile,
                 pid=process.key.pid if process else None,
                 keeper_pid=entry.keeper.process.key.pid,
@@ -97,6 +99,9 @@ def orphaned(entry: Entry, seen: Scan) -> str | None:
     """The evidence that a live worker's parent is gone; None when it lives, cannot be judged, or there is none."""
     if entry.parent is None or not is_live(entry):
         return None
+    grace = grace_of(entry)
+    if grace is not None:
+        return grace.evidence
     same = [e for e in seen.entries if e.session_id == entry.parent.session_id]
     parent = next((e for e in same if is_live(e)), same[0] if same else None)
     if parent is None:
@@ -126,10 +131,10 @@ def why(parts: Parts, entry: Entry, seen: Scan, asks: Sequence[str] = ()) -> str
         f"It is {entry.status} since {span(now.wall_ms - entry.state.since)}; verdict {judged.verdict.value}: "
         f"{judged.evidence}.",
     ]
-    sentences += _state_sentences(entry)
+    sentences += _state_sentences(entry, now.wall_ms)
     orphan = orphaned(entry, seen)
     if orphan:
-        sentences.append(f"It is an orphan: its parent {orphan}.")
+        sentences.append(f"It is an orphan, its parent is gone ({orphan}).")
     if kin:
         sentences.append(f"Live children: {', '.join(e.name for e in kin)}.")
     if entry.output.degraded:
@@ -139,7 +144,7 @@ def why(parts: Parts, entry: Entry, seen: Scan, asks: Sequence[str] = ()) -> str
     return " ".join(sentences)
 
 
-def _state_sentences(entry: Entry) -> Sequence[str]:
+def _state_sentences(entry: Entry, now: int) -> Sequence[str]:
     state = entry.state
     out = []
     if isinstance(state, Running) and state.ready_at is None:
@@ -150,6 +155,9 @@ def _state_sentences(entry: Entry) -> Sequence[str]:
         out.append(f"It died {state.attempt} times lately and is started again after a pause.")
     if isinstance(state, WindingDown):
         out.append(f"It is winding down ({state.reason}).")
+    grace = grace_of(entry)
+    if grace is not None:
+        out.append(f"It lives on for {span(max(grace.until - now, 0))}, then its keeper ends it unless it is adopted.")
     if entry.want == "down" and is_live(entry):
         out.append("It is wanted down.")
     if entry.hand_off:
@@ -165,6 +173,9 @@ def _advice(entry: Entry, seen: Scan) -> str:
     judged = seen.judgements[entry.entry_id]
     if judged.keeper_gone:
         return "run `supervisor reconcile`: it re-attaches a live agent and records the end of a dead one."
+    if orphaned(entry, seen) and entry.want == "up":
+        how = f"`supervisor adopt {entry.name} --as SESSION` gives it a new parent"
+        return f"{how}, `supervisor release {entry.name}` ends it."
     if isinstance(entry.state, Resumable):
         return "its session can be resumed."
     if entry.hand_off:

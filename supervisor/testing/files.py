@@ -35,6 +35,10 @@ class MemoryTranscripts:
         self.content[path] = self.content[path][-(limit // 2) :]
         return True
 
+    def append(self, path: str, line: str) -> None:
+        """A line of ours, on a line of its own."""
+        self.content[path] += f"\n[supervisor: {line}]\n".encode()
+
     def free_bytes(self) -> int:
         """What the disk still takes."""
         return self.free

@@ -37,6 +37,7 @@ def test_children_of_a_killed_parent_stay_alive_below_its_tombstone(sv: Supervis
     assert shown(nodes) == {"p": {"c1": {"g": {}}, "c2": {}}}
     assert nodes[0]["verdict"] == "dead_pid"
     assert nodes[0]["evidence"] == f"pid {before['p']['pid']} is gone"
+    wait_for(lambda: sv.record("c1")["state"].get("grace") and sv.record("c2")["state"].get("grace"), "two orphans")
     assert_children_untouched(sv, before)
 
     sv.run("reconcile")
@@ -49,8 +50,8 @@ def test_children_of_a_killed_parent_stay_alive_below_its_tombstone(sv: Supervis
 
 def assert_children_untouched(sv: Supervisor, before: dict[str, Any]) -> None:
     after = sv.ps()
-    for name in ("c1", "c2", "g"):
-        assert (after[name]["verdict"], after[name]["status"]) == ("alive", "running"), name
+    for name, status in (("c1", "resumable"), ("c2", "resumable"), ("g", "running")):
+        assert (after[name]["verdict"], after[name]["status"]) == ("alive", status), name
         for key in ("pid", "keeperPid", "parent"):
             assert after[name][key] == before[name][key], (name, key)
 

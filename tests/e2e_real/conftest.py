@@ -12,7 +12,13 @@ from tests.e2e_real.clis import ROOT, WANTED, Clis, ClisUnavailable, ensure_inst
 from tests.e2e_real.rig import Rig
 
 FAILED = pytest.StashKey[bool]()
-PACKAGES = {"claude": "@anthropic-ai/claude-code", "pi": "@earendil-works/pi-coding-agent"}
+PACKAGES = {
+    "claude": "@anthropic-ai/claude-code",
+    "pi": "@earendil-works/pi-coding-agent",
+    "codex": "@openai/codex",
+    "gemini": "@google/gemini-cli",
+    "opencode": "opencode-ai",
+}
 FIRST = (
     "test_nobody_is_declared_dead",
     "test_fifty_writers",

@@ -6,6 +6,8 @@ from typing import Protocol
 FILES = ("test_real_agents.py", "test_one_agent.py", "test_pid_reuse.py", "test_many.py", "test_endurance.py")
 """The main job first."""
 
+CLIS = ("claude", "pi", "codex", "gemini", "opencode")
+
 ALONE = "no CLI"
 """The column of checks that need no agent CLI."""
 
@@ -28,7 +30,7 @@ def columns(versions: Mapping[str, str]) -> dict[str, str]:
 def check_of(nodeid: str) -> str:
     """`test_a_prompt_arrives_intact[words-claude]` → `a prompt arrives intact (words)`."""
     name, _, rest = nodeid.rpartition("::")[2].partition("[")
-    about = [part for part in rest.rstrip("]").split("-") if part not in ("", "claude", "pi")]
+    about = [part for part in rest.rstrip("]").split("-") if part not in ("", *CLIS)]
     text = name.removeprefix("test_").replace("_", " ")
     return f"{text} ({'-'.join(about)})" if about else text
 

@@ -7,6 +7,7 @@ from supervisor.core.entry import (
     AgentIdentity,
     Closed,
     Entry,
+    Grace,
     HandOff,
     KeeperRef,
     Resumable,
@@ -132,8 +133,54 @@ def test_a_resumable_entry_is_kept_for_thirty_days(age_ms: int, why: str | None)
 
 @pytest.mark.parametrize("status", [s for s in STATUSES if s in ("closed", "resumable")])
 def test_a_clock_set_back_removes_nothing(status: Status) -> None:
-    entry = make_entry(state=make_state(status, since=NOW + RESUMABLE_RETENTION_MS * 2))
+    ahead = NOW + RESUMABLE_RETENTION_MS * 2
+    entry = make_entry(state=make_state(status, since=ahead), started_at=ahead, heartbeat_at=ahead)
     assert plan(entry, ABSENT) == ()
+
+
+@pytest.mark.parametrize("since", [0, -5, NOW + RESUMABLE_RETENTION_MS * 2])
+@pytest.mark.parametrize("status", ["closed", "resumable"])
+def test_a_date_that_cannot_be_read_is_taken_from_the_last_heartbeat(status: Status, since: int) -> None:
+    old = make_entry(state=make_state(status, since=since), heartbeat_at=NOW - RESUMABLE_RETENTION_MS - 1)
+    young = replace(old, heartbeat_at=NOW - RESUMABLE_RETENTION_MS)
+    assert ([Remove], []) == ([type(a) for a in plan(old, ABSENT)], list(plan(young, ABSENT)))
+
+
+@pytest.mark.parametrize("status", ["closed", "resumable"])
+def test_a_record_without_any_date_is_counted_from_now_and_not_kept_for_ever(status: Status) -> None:
+    entry = make_entry(state=make_state(status, since=0), started_at=0, heartbeat_at=0)
+    (action,) = plan(entry, ABSENT)
+    assert isinstance(action, Change)
+    assert (action.after.state.since, plan(action.after, ABSENT)) == (NOW, ())
+
+
+GRACE = Grace(until=NOW, until_ns=1, evidence="lead is gone")
+
+
+def orphan(policy: Policy = "temporary", *, resumes: bool = True) -> Entry:
+    return replace(running(policy, resumes=resumes), state=Resumable(since=NOW - 1, agent=RESUMING, grace=GRACE))
+
+
+def test_an_orphan_in_its_grace_that_lost_its_keeper_gets_a_new_one() -> None:
+    assert (Attach(orphan(), "its keeper is gone, the agent lives"),) == plan(orphan(), KEEPERLESS)
+
+
+@pytest.mark.parametrize("judged", [ALIVE, HUNG, UNKNOWN, DEAD_KEPT])
+def test_an_orphan_in_its_grace_is_left_to_its_keeper_however_old_its_record(judged: Judgement) -> None:
+    entry = replace(orphan(), state=Resumable(since=1, agent=RESUMING, grace=GRACE))
+    assert plan(entry, judged) == ()
+
+
+@pytest.mark.parametrize("policy", ["temporary", "transient", "permanent"])
+def test_an_orphan_found_dead_stays_resumable_and_is_not_started_again(policy: Policy) -> None:
+    entry = orphan(policy)
+    after = replace(entry, state=Resumable(since=NOW, agent=RESUMING, hand_off=LOST))
+    assert (Change(entry, after, "found dead, can be resumed"),) == plan(entry, DEAD)
+
+
+def test_an_orphan_found_dead_that_cannot_be_resumed_is_closed() -> None:
+    entry = orphan(resumes=False)
+    assert [a.after.status for a in plan(entry, DEAD) if isinstance(a, Change)] == ["closed"]
 
 
 def test_every_entry_is_planned_for_on_its_own() -> None:

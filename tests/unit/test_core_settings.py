@@ -9,7 +9,7 @@ from supervisor.core.rules import Rule
 from supervisor.core.settings import SETTINGS, Value, check, flatten, resolve
 
 HEARTBEAT = "processMatrix.heartbeat_ms"
-NUMBERS = [key for key, s in SETTINGS.items() if not s.choices and not s.rules]
+NUMBERS = [key for key, s in SETTINGS.items() if not s.choices and not s.rules and not s.argv]
 CHOICES = [key for key, s in SETTINGS.items() if s.choices]
 
 
@@ -67,6 +67,17 @@ def test_what_is_none_of_the_words_is_refused_with_them(key: str, raw: Any) -> N
         raised.value.message,
         raised.value.hint,
     )
+
+
+@pytest.mark.parametrize("raw", [[], ["/usr/bin/x"], ["x", "", "two words", "$(x)"]])
+def test_a_command_is_a_list_of_words(raw: list[str]) -> None:
+    assert check("notify.command", raw) == tuple(raw)
+
+
+@pytest.mark.parametrize("raw", ["x -y", 1, None, ["x", 1], [""], ["x\0"], ["x"] * 65, {"x": 1}, [["x"]]])
+def test_what_is_no_command_is_refused(raw: Any) -> None:
+    with pytest.raises(BadInput, match="notify.command"):
+        check("notify.command", raw)
 
 
 def test_rules_are_typed() -> None:

@@ -29,7 +29,7 @@ ALLOWED = {
     "starting": {"starting", "running", "winding_down", "closed"},
     "running": {"starting", "running", "winding_down", "resumable", "closed"},
     "winding_down": {"running", "winding_down", "resumable", "closed"},
-    "resumable": {"starting", "adopted", "closed"},
+    "resumable": {"starting", "winding_down", "resumable", "adopted", "closed"},
     "adopted": {"running", "winding_down", "resumable", "closed"},
     "closed": {"closed"},
 }

@@ -278,6 +278,13 @@ def test_exactly_the_legal_moves_are_documented() -> None:
     assert moves == dict(MOVES)
 
 
+def test_the_diagram_of_the_life_cycle_is_the_table() -> None:
+    found = re.search(r"```mermaid\nstateDiagram-v2\n(.*?)```", page(DOCS / "explanation" / "life-cycle.md"), re.DOTALL)
+    arrows = [f"    {source} --> {target}" for source in MOVES for target in MOVES if target in MOVES[source]]
+    assert found is not None
+    assert found[1].splitlines() == ["    [*] --> starting", *arrows]
+
+
 def test_every_state_is_documented() -> None:
     text = section(page(REFERENCE / "records.md"), "States")
     assert first_words(text[: text.index("| from")]) == list(MOVES)
@@ -316,7 +323,7 @@ def test_exactly_the_settings_are_documented_with_default_and_bounds() -> None:
 
 def default_and_bounds(setting: Setting) -> list[str]:
     """Only numbers have bounds from and to."""
-    if setting.rules:
+    if setting.rules or setting.argv:
         return ["[]", "", ""]
     bounds = ("", "") if setting.choices else (setting.low, setting.high)
     return [str(value) for value in (setting.default, *bounds)]

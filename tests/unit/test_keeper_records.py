@@ -308,3 +308,35 @@ def test_output_that_was_lost_once_stays_said(stage: Stage) -> None:
     stage.transcripts.free = 1 << 30
     stage.go(2000)
     assert stage.on_disk(lead).output.degraded == "the disk was full, what it wrote then is lost"
+
+
+# -- what another wrote and our own write took in by the way
+
+
+def test_a_stop_that_meets_the_renewal_of_the_heartbeat_is_acted_on(stage: Stage) -> None:
+    lead = running(stage)
+    stage.wants_down(lead)
+    lead.heartbeat_due = stage.clock.monotonic_ns()
+    stage.clock.advance(1000)  # beat and renewal come before records are read
+    stage.go(1000)
+    assert stage.on_disk(lead).status == "closed"
+
+
+def test_a_stop_that_meets_the_note_of_a_proof_is_acted_on(stage: Stage) -> None:
+    output = stage.transcript()
+    lead = running(stage, plan=make_plan(ready="output"), output=output)
+    assert output.transcript is not None
+    stage.transcripts.content[output.transcript] += b"up\n"
+    stage.wants_down(lead)
+    lead.turn(stage.parts.now(), stage.keeper._look, may_start=lambda _e: True)
+    was_ready = lead.is_ready
+    stage.go(1000)
+    assert (was_ready, stage.on_disk(lead).status) == (True, "closed")
+
+
+def test_a_write_of_ours_that_met_nobody_elses_leaves_the_agent_at_rest(stage: Stage) -> None:
+    lead = running(stage)
+    lead.heartbeat_due = stage.clock.monotonic_ns()
+    stage.clock.advance(1000)
+    stage.go(1)
+    assert lead.at_rest

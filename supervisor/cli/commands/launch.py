@@ -159,10 +159,10 @@ class _Choice:
         return out
 
     def _parent(self, activated: Activated) -> ParentRef | None:
-        from supervisor.core.entry import is_live
+        from supervisor.core.entry import as_parent, is_live
         from supervisor.core.errors import Refused
         from supervisor.core.resolve import resolve
-        from supervisor.runtime.parentage import by_flags, from_environment, named
+        from supervisor.runtime.parentage import by_flags, from_environment
 
         entries = activated.seen.entries
         wanted = _text(self._given["parent"])
@@ -170,7 +170,7 @@ class _Choice:
             parent = resolve(wanted, entries)
             if not is_live(parent):
                 raise Refused(f"{parent.name} is {parent.status}, it cannot be a parent", hint="Name a running agent")
-            return named(parent)
+            return as_parent(parent)
         session, pid = _text(self._given["parent_session"]), _text(self._given["parent_pid"])
         if session is not None or pid is not None:
             found = by_flags(session, pid, entries)

@@ -56,7 +56,12 @@ def show(as_json: bool) -> None:
 
 
 def _text(value: object) -> str:
-    return f"{len(value)} rules" if isinstance(value, tuple) else str(value)
+    import shlex
+
+    if isinstance(value, tuple):
+        words = [v for v in value if isinstance(v, str)]
+        return shlex.join(words) if words else f"{len(value)} rules" if value else "none"
+    return str(value)
 
 
 @command.command(
@@ -74,7 +79,7 @@ def set_(key: str, value: str) -> None:
     context = open_context()
     written = context.settings.set(key, _parsed(key, value))
     click.echo(f"{written.key} = {_text(written.value)} ({written.origin})")
-    if not key.startswith("asks."):
+    if not key.startswith(("asks.", "notify.")):
         note("keepers that run already go on with what they were started with")
 
 
@@ -102,6 +107,11 @@ def _parsed(key: str, raw: str) -> Any:
         return [
             {name: value for name, value in rule.items() if value is not None} for rule in rules
         ]  # TOML has no null
+    if setting.argv:
+        try:
+            return list(check(key, json.loads(raw)))
+        except (ValueError, RecursionError):
+            raise BadInput(f"{key} = {raw[:60]!r} is no JSON", hint="Give a JSON array of words") from None
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", raw):
         raise BadInput(
             f"{key} = {raw[:60]!r} is no whole number of {setting.unit}",

@@ -65,15 +65,16 @@ def _looks(context: Context, agent_id: str | None) -> Iterator[Scan]:
 
 
 def _lines(context: Context, looks: Iterator[Scan], *, ended: bool, as_json: bool) -> None:
-    from supervisor.core.events import ENDED, changes
+    from supervisor.core.events import changes, has_ended
     from supervisor.core.text import one_line
     from supervisor.runtime.views import Row, rows
 
     before: dict[str, Row] | None = None
     for seen in looks:
         now = rows(context.parts, seen)
+        over = {r.entry_id for r in now if has_ended(r)}
         for event in changes(before, now, now=context.clock.wall_ms()):
-            if event.what == "seen" and event.status in ENDED and not ended:
+            if event.what == "seen" and event.entry_id in over and not ended:
                 continue
             if as_json:
                 print_json_line(event)

@@ -1,0 +1,101 @@
+"""Real CLIs on a terminal (tmux panes): their asks come to the inbox, their sessions are proven and followed."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e_real.panes import Panes, hooked
+from tests.e2e_real.processes import until
+from tests.e2e_real.rig import Rig, Row
+
+pytestmark = pytest.mark.real
+
+NEW_SESSION = {"claude": "/clear", "codex": "/new"}
+REASON = "not on a Friday"
+
+
+@pytest.fixture(params=["claude", "codex"])
+def cli(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> str:
+    record_property("cli", request.param)
+    return str(request.param)
+
+
+@pytest.fixture
+def panes(rig: Rig) -> Iterator[Panes]:
+    made = Panes(rig)
+    yield made
+    made.close()
+
+
+def wants(cli: str, file: str) -> str:
+    """A prompt on which the model uses its shell tool for what has to be asked for."""
+    if cli == "claude":
+        return f"RUN: touch {file}"
+    words = {"cmd": f"touch {file}", "sandbox_permissions": "require_escalated", "justification": "needed"}
+    return f"TOOL: exec_command {json.dumps(words)}"
+
+
+def test_asks_come_to_the_inbox_and_a_change_of_session_is_followed(rig: Rig, panes: Panes, cli: str) -> None:
+    assert rig.run("settings", "set", "asks.mode", "hold").code == 0
+    launched = panes.launch(cli, "one", prompt=wants(cli, "MARK"))
+
+    answer(rig, "allow", file="MARK", by=launched)
+    until((rig.cwd / "MARK").exists, lambda: panes.screen("one"))
+    first = proven(rig, "one", None)
+    assert first["session"] in first["file"]
+    if cli == "claude":
+        assert first["session"] == launched["sessionId"]
+
+    panes.shows("one", "TOOLRESULT<<")
+    panes.type("one", NEW_SESSION[cli])
+    until(lambda: "TOOLRESULT<<" not in panes.screen("one"), lambda: panes.screen("one"))
+    panes.type("one", wants(cli, "OTHER"))
+    answer(rig, "deny", "--reason", REASON, file="OTHER", by=launched)
+    second = proven(rig, "one", first["session"])
+    assert second["session"] in second["file"]
+    panes.shows("one", REASON)
+    assert not (rig.cwd / "OTHER").exists()
+
+    entry = rig.entry("one")
+    assert (entry["sessionId"], entry["entryId"]) == (launched["sessionId"], launched["entryId"])
+    assert rig.run("stop", "one").code == 0
+    panes.close()
+    rig.assert_nothing_left()
+    assert hooked(rig.tmp) == [], "nothing of ours is in a file of the user's"
+
+
+def test_where_nobody_serves_its_own_dialog_decides(rig: Rig, panes: Panes, cli: str) -> None:
+    panes.launch(cli, "one", prompt=wants(cli, "MARK"))
+
+    panes.shows("one", "Yes")
+    until(lambda: "hook" not in panes.screen("one").lower(), lambda: panes.screen("one"))
+    panes.key("one", "Enter")
+
+    until((rig.cwd / "MARK").exists, lambda: panes.screen("one"))
+    assert rig.run("stop", "one").code == 0
+    panes.close()
+    rig.assert_nothing_left()
+
+
+def answer(rig: Rig, decision: str, *words: str, file: str, by: Row) -> None:
+    """Answer the one ask that waits; it is of this agent, and for this file."""
+    (ask,) = until(lambda: rig.run("asks", "--json").data, lambda: f"an ask: {rig.run('why', 'one').out}")
+    assert (ask["requester"], ask["tool"], ask["value"]) == (by["sessionId"], "bash", f"touch {file}")
+    done = rig.run("answer", ask["id"], decision, *words, "--json")
+    assert json.loads(done.out)["result"] == "applied", done
+
+
+def proven(rig: Rig, name: str, before: str | None) -> dict[str, str]:
+    """The session that it has proven to be in, once that is another one than before."""
+
+    def changed() -> str | None:
+        session: str | None = rig.entry(name)["generation"]["session"]
+        return session if session != before else None
+
+    session = until(changed, f"another session than {before}")
+    context = rig.entry(name)["agent"]["resumeContext"]
+    assert context["providerSessionId"] == session
+    assert Path(context["sessionFile"]).exists()
+    return {"session": session, "file": context["sessionFile"]}

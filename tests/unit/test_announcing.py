@@ -1,0 +1,185 @@
+"""A new ask is announced once, harmlessly, and to nobody who sees it anyway."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from supervisor.adapters.tmux import message_argv
+from supervisor.core.announcement import MAX_VALUE, NewAsk, desktop_argv, line, off_terminal, on_terminal, variables
+from supervisor.core.ask_wire import Request
+from supervisor.core.entry import Entry, Terminal
+from supervisor.runtime.announcing import HELPER_MS, Announcer
+from supervisor.runtime.compose import from_environment
+from supervisor.testing import FakeClock, FakeProcessTable, FakeSignals, FakeSpawner, make_entry
+
+EVIL = "kid\x1b]0;x\x07\x1b[2J\n#(touch x)%H"
+TERM = {"TERM": "xterm-256color", "PATH": "/nowhere"}
+
+
+@pytest.fixture(autouse=True)
+def root(home: Path) -> None:
+    from_environment().prepare()
+
+
+class Desk:
+    """An announcer over fakes, and what it did."""
+
+    def __init__(
+        self, *, env: Mapping[str, str] = TERM, command: tuple[str, ...] = (), kind: str = "foreground"
+    ) -> None:
+        self.clock, self.table = FakeClock(), FakeProcessTable()
+        self.spawner, self.signals = FakeSpawner(self.table, parent=1), FakeSignals(self.table, me=1)
+        parts = replace(
+            from_environment().parts,
+            clock=self.clock,
+            processes=self.table,
+            spawner=self.spawner,
+            signals=self.signals,
+        )
+        self.parts, self.written = parts, b""
+        self.entry: Entry = replace(make_entry(session_id="s"), terminal=Terminal(kind=kind))  # type: ignore[arg-type]
+        self.announcer = Announcer(
+            parts, env=env, command=lambda: command, on_terminal=kind != "detached", write=self._write
+        )
+
+    def _write(self, data: bytes) -> bool:
+        self.written += data
+        return True
+
+    def ask(self, *ids: str, requester: str = "c", agent: str = "kid", waiting: int = 1) -> None:
+        for ask_id in ids:
+            request = Request(ask_id, 1, requester, "s", agent_name=agent, surface="bash", value="rm -rf x")
+            self.announcer.add(request, self.entry)
+        self.turn(waiting)
+
+    def turn(self, waiting: int = 1) -> None:
+        self.announcer.turn(self.parts.now(), waiting=waiting)
+
+
+def test_a_terminal_gets_a_title_and_a_bell_and_nothing_that_draws() -> None:
+    desk = Desk()
+    desk.ask("perm-1")
+    assert desk.written == b"\x1b[22;2t\x1b]2;kid asks to use bash (lead): supervisor inbox\a\a"
+
+
+def test_an_ask_is_announced_once() -> None:
+    desk = Desk(command=("/bin/tell",))
+    desk.ask("perm-1")
+    for _ in range(5):
+        desk.clock.advance(1000)
+        desk.turn()
+    assert (len(desk.spawner.requests), desk.written.count(b"\a\a")) == (1, 1)
+
+
+def test_the_title_goes_when_nothing_waits_any_more() -> None:
+    desk = Desk()
+    desk.ask("perm-1")
+    desk.written = b""
+    desk.turn(waiting=0)
+    desk.turn(waiting=0)
+    assert desk.written == b"\x1b]2;lead\a\x1b[23;2t"
+
+
+@pytest.mark.parametrize("term", ["", "dumb", "linux"])
+def test_a_terminal_without_titles_gets_the_bell_alone(term: str) -> None:
+    assert (on_terminal("x", term=term, first=True), off_terminal("x", term=term)) == (b"\a", b"")
+
+
+def test_what_an_agent_has_written_drives_no_terminal() -> None:
+    ask = NewAsk(id="perm-1", agent=EVIL, tool=EVIL, value=EVIL * 1000, session=EVIL)
+    data = on_terminal(line(ask, waiting=1), term="xterm", first=False)
+    assert re.fullmatch(rb"\x1b\]2;[^\x00-\x1f\x7f]*\x07\x07", data)
+    facts = variables(ask, waiting=3)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", "".join(facts.values()))
+    assert len(facts["SUPERVISOR_ASK_VALUE"]) < 5 * MAX_VALUE
+    argv = desktop_argv("/usr/bin/notify-send", line(ask, waiting=1))
+    assert (argv[:4], len(argv)) == (("/usr/bin/notify-send", "--app-name=supervisor", "--", "supervisor"), 5)
+
+
+def test_tmux_expands_nothing() -> None:
+    argv = message_argv("%3", "#(touch x) #[fg=red] ##{pid} 5%;", env={"TMUX": "/tmp/t,1,0"})
+    assert argv[:6] == ("tmux", "-S", "/tmp/t", "-u", "display-message", "-d")
+    assert argv[-1] == "##(touch x) ## [fg=red] ####{pid} 5%%\\;"
+
+
+def test_the_users_command_gets_the_facts_and_nothing_of_ours() -> None:
+    desk = Desk(env={**TERM, "SUPERVISOR_SESSION_ID": "s"}, command=("/bin/tell", "-v"), kind="detached")
+    desk.ask("perm-1", agent=EVIL)
+    (request,) = desk.spawner.requests
+    assert (request.argv, request.new_session, request.stdin) == (("/bin/tell", "-v"), True, "/dev/null")
+    assert request.env == {
+        **TERM,
+        "SUPERVISOR_ASK_ID": "perm-1",
+        "SUPERVISOR_ASK_AGENT": "kid\\x1b]0;x\\x07\\x1b[2J #(touch x)%H",
+        "SUPERVISOR_ASK_SESSION": "lead",
+        "SUPERVISOR_ASK_TOOL": "bash",
+        "SUPERVISOR_ASK_VALUE": "rm -rf x",
+        "SUPERVISOR_ASKS_WAITING": "1",
+    }
+    assert desk.written == b""
+
+
+def test_many_asks_are_one_announcement_and_one_process() -> None:
+    desk = Desk(command=("/bin/tell",))
+    desk.ask("perm-1")
+    desk.ask(*(f"perm-{n}" for n in range(2, 1000)), waiting=999)
+    assert len(desk.spawner.requests) == 1
+    desk.table.end(desk.spawner.started[0])
+    desk.spawner.reap()
+    desk.turn(waiting=999)
+    assert [r.env["SUPERVISOR_ASK_ID"] for r in desk.spawner.requests] == ["perm-1", "perm-999"]
+    assert desk.spawner.requests[-1].env["SUPERVISOR_ASKS_WAITING"] == "999"
+
+
+def test_a_command_that_hangs_is_ended_and_holds_up_nothing_for_long() -> None:
+    desk = Desk(command=("/bin/tell",))
+    desk.ask("perm-1")
+    desk.clock.advance(HELPER_MS)
+    desk.turn()
+    assert desk.signals.to(desk.spawner.started[0]) == [signal.SIGKILL]
+    desk.spawner.reap()
+    desk.ask("perm-2")
+    assert len(desk.spawner.requests) == 2
+
+
+def test_a_command_that_cannot_be_started_is_only_not_told() -> None:
+    desk = Desk(command=("/bin/tell",))
+    desk.spawner.fail("/bin/tell", "it was not found")
+    desk.ask("perm-1")
+    assert desk.written.endswith(b"\a\a")
+
+
+def test_in_tmux_its_clients_are_told() -> None:
+    desk = Desk(env={**TERM, "TMUX": "/tmp/t,1,0", "TMUX_PANE": "%7"})
+    desk.ask("perm-1")
+    (request,) = desk.spawner.requests
+    assert request.argv[:3] == ("tmux", "-S", "/tmp/t") and "%7" in request.argv
+
+
+def test_the_desktop_is_told_where_there_is_one(tmp_path: Path) -> None:
+    program = tmp_path / "notify-send"
+    program.write_text("")
+    program.chmod(0o755)
+    without, display = {**TERM, "PATH": str(tmp_path)}, {"DISPLAY": ":0"}
+    for env, told in ((without, 0), (without | display, 1)):
+        desk = Desk(env=env)
+        desk.ask("perm-1")
+        assert len(desk.spawner.requests) == told
+
+
+def test_an_agents_own_ask_is_not_announced_on_the_terminal_that_shows_its_dialog() -> None:
+    desk = Desk(command=("/bin/tell",))
+    desk.ask("perm-1", requester="s")
+    assert (desk.written, len(desk.spawner.requests)) == (b"", 1)
+
+
+def test_one_that_was_answered_at_once_is_not_announced() -> None:
+    desk = Desk(command=("/bin/tell",))
+    desk.ask("perm-1", waiting=0)
+    assert (desk.written, desk.spawner.requests) == (b"", [])

@@ -52,6 +52,7 @@ def own_environment(entry: Entry, *, home: str) -> dict[str, str]:
         "parent_pid": str(parent.pid) if parent and parent.pid else None,
         "allowed_paths": msgspec.json.encode(entry.plan.allowed_paths).decode(),
         "home": home,
+        "asked": parent.session_id if parent else entry.agent.agent_id,
     }
     own: dict[str, str | None] = {
         "SUPERVISOR_SESSION_ID": entry.session_id,

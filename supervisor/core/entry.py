@@ -70,12 +70,16 @@ class KeeperRef(Struct, frozen=True, rename="camel"):
 
 
 class ParentRef(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Who launched this agent. `process` is the parent agent's at launch; None when only named by the caller."""
+    """Who launched this agent. `process` is the parent agent's at launch; None when only named by the caller.
+
+    `asks_folder`: a pi that nobody launched through us takes its children's asks there, itself.
+    """
 
     session_id: str
     entry_id: str | None = None
     pid: int | None = None
     process: ProcessRef | None = None
+    asks_folder: str | None = None
 
 
 class Terminal(Struct, frozen=True, kw_only=True, rename="camel"):

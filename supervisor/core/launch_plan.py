@@ -76,6 +76,8 @@ class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     asks_mode: AskMode | None = None
     asks_rules: tuple[Rule, ...] = ()
     driven: bool = False
+    asks_folder: str | None = None
+    """Where the CLI itself writes asks, and takes them when it has a screen."""
 
 
 class LaunchRequest(Struct, frozen=True, kw_only=True):
@@ -145,7 +147,7 @@ def _compiled(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
         mode=request.mode,
         stdin="inherit" if request.mode == "interactive" else "prompt" if delivery == "stdin" else "null",
         prompt_file=request.prompt_file,
-        env_set=dict(profile.env.set),
+        env_set={**profile.env.set, **(profile.env.headless if request.mode == "headless" else {})},
         env_link=dict(profile.link.env),
         env_unset=tuple(sorted(set(profile.env.unset))),
         env_given=request.env_given,

@@ -34,8 +34,10 @@ HOOK_FIELDS = frozenset({"hook_settings", "hook_ask", "hook_start", "hook_trust"
 FIELDS = frozenset({"session_id", "model", "prompt", "path", "cwd", "name", "python"}) | HOOK_FIELDS
 """What may stand in `argv`."""
 
-LINK_FIELDS = frozenset({"session_id", "agent_id", "task_ref", "parent_session", "parent_pid", "allowed_paths", "home"})
-"""What may stand in `link.env` and `env.set`."""
+LINK_FIELDS = frozenset(
+    {"session_id", "agent_id", "task_ref", "parent_session", "parent_pid", "allowed_paths", "home", "asked"}
+)
+"""What may stand in `link.env`, `env.set` and `env.headless`. `asked`: the parent's session, else the agent's id."""
 
 _FIELD = re.compile(r"\{([a-z_]+)\}\Z")
 _LOOSE = re.compile(r"\{[a-z_]+\}")
@@ -103,10 +105,11 @@ class Env(_Table, frozen=True):
     """`identity`: variables that say "I am this CLI's session": no agent of any profile inherits them.
 
     `tool_shell`: what this CLI's own tool shell exports, removed when we are launched from inside it. `unset`: removed
-    for this agent alone. `set` may hold `{fields}` of LINK_FIELDS as whole values.
+    for this agent alone. `set`, and for headless agents `headless`, may hold `{fields}` of LINK_FIELDS as whole values.
     """
 
     set: dict[VarName, str] = {}
+    headless: dict[VarName, str] = {}
     unset: tuple[VarName, ...] = ()
     identity: tuple[VarName, ...] = ()
     tool_shell: tuple[VarName, ...] = ()
@@ -137,6 +140,7 @@ class Asks(_Table, frozen=True):
 
     `interactive` is the adapter on a terminal, where that is another one. `claude_hook` writes a settings file for the
     launch alone, `{hook_settings}` in `argv` names it. `codex_hook` fills `{hook_ask}`, `{hook_start}`, `{hook_trust}`.
+    `files`: pi writes requests into a folder of its own, which the agent's keeper looks after.
     """
 
     adapter: Adapter = "none"
@@ -223,7 +227,8 @@ def _prompt_problems(prompt: Prompt) -> Iterator[str]:
 
 
 def _link_problems(profile: LaunchProfile) -> Iterator[str]:
-    for where, table in (("link.env", profile.link.env), ("env.set", profile.env.set)):
+    env = profile.env
+    for where, table in (("link.env", profile.link.env), ("env.set", env.set), ("env.headless", env.headless)):
         for name, value in table.items():
             field = field_of(value)
             if field is not None and field not in LINK_FIELDS:

@@ -136,14 +136,15 @@ class AskFacts:
             own = (*rules, *at.plan.asks_rules)
             approvals = self._asks.approvals.of(at.session_id)
             chain.append(Authority(session_id=at.session_id, rules=own, approvals=approvals))
-            at = self._entry_of(at.parent.session_id) if at.parent else None
+            at = self.entry_of(at.parent.session_id) if at.parent else None
         return chain
 
     def alive(self, pid: int) -> bool:
         """Whether a pid runs (only to sweep what dead writers left)."""
         return self._ticks(pid) is not None
 
-    def _entry_of(self, session_id: str) -> Entry | None:
+    def entry_of(self, session_id: str) -> Entry | None:
+        """A session's record, None where it has none."""
         for role in ("worker", "master"):
             entry = self._parts.store.read(f"{role}-{encode(session_id)}")
             if entry is not None:

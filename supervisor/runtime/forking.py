@@ -84,7 +84,7 @@ def _answering(context: Context, keeper: Keeper, entries: Sequence[Entry], *, fo
     on_terminal = foreground and os.isatty(0)
     if not (
         on_terminal
-        or any(e.parent is not None or e.plan.asks_mode is not None for e in entries)
+        or any(e.parent or e.plan.asks_mode or e.plan.asks_folder for e in entries)
         or context.may_be_attended()
     ):
         return None
@@ -95,7 +95,12 @@ def _answering(context: Context, keeper: Keeper, entries: Sequence[Entry], *, fo
     announcer = Announcer(
         context.parts, env=context.env, command=lambda: asks.settings().notify, on_terminal=on_terminal
     )
-    return Answering(context.parts, asks, keeper.ref, on_terminal=on_terminal, announcer=announcer)
+    kind = Answering
+    if any(e.plan.asks_folder for e in entries):
+        from supervisor.runtime.pi_answering import PiAnswering
+
+        kind = PiAnswering
+    return kind(context.parts, asks, keeper.ref, on_terminal=on_terminal, announcer=announcer)
 
 
 def fork_keeper(context: Context, fill: Fill, *, keep: tuple[int, ...] = ()) -> int:

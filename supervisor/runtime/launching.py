@@ -112,7 +112,7 @@ class Launcher:
             ),
         )
         env = {**self._inherit(plan), **request.env}
-        plan = self._with_binary(plan, profile, name, env)
+        plan = self._with_binary(_with_folder(plan, profile, env), profile, name, env)
         parent = request.parent
         if request.parent_name is not None:
             parent = ParentRef(session_id=earlier[request.parent_name].entry.session_id)
@@ -188,6 +188,15 @@ class Launcher:
                 )
             self._found[key] = found
         return self._found[key]
+
+
+def _with_folder(plan: LaunchPlan, profile: LaunchProfile, env: Mapping[str, str]) -> LaunchPlan:
+    """Where the CLI itself writes its asks, as the agent's own environment says."""
+    if profile.asks.adapter != "files":
+        return plan
+    from supervisor.core.pi import forwarding_folder
+
+    return replace(plan, asks_folder=forwarding_folder(env))
 
 
 def _check_request(request: AgentRequest) -> None:

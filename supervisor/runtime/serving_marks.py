@@ -35,7 +35,7 @@ class ServingMarks:
             self.stop(session_id, now)
             return False
         try:
-            self._asks.files.beat(session_id, encode_beat(self._beat(session_id, now)))
+            self._asks.files.beat(session_id, encode_beat(serving_beat(session_id, self._keeper, now)))
         except OSError as error:
             warn("the serving heartbeat could not be written", session=session_id, why=str(error))
             return self.is_serving(session_id)
@@ -51,20 +51,6 @@ class ServingMarks:
             self._serving.remove(session_id)
             self._asks.files.stop_serving(session_id)
             self._asks.review.append("serving_stopped", {"session": session_id}, at=now.wall_ms)
-
-    def _beat(self, session_id: str, now: Now) -> ServingBeat:
-        key, machine = self._keeper.process.key, now.machine
-        return ServingBeat(
-            session_id=session_id,
-            pid=key.pid,
-            updated_at=now.wall_ms,
-            start_ticks=key.start_ticks,
-            boot_id=machine.boot_id,
-            host_id=machine.host_id,
-            pid_namespace=machine.pid_namespace,
-            monotonic_ns=now.monotonic_ns,
-            keeper_id=self._keeper.keeper_id,
-        )
 
     def _prune(self, session_id: str, now: Now) -> None:
         """At a session's first mark: marks of servers that are provably dead, and temp files of dead writers.
@@ -83,3 +69,19 @@ class ServingMarks:
             except OSError:
                 continue
         self._asks.files.sweep_temps(session_id, self._facts.alive)
+
+
+def serving_beat(session_id: str, keeper: KeeperRef, now: Now) -> ServingBeat:
+    """The mark of a session that a keeper serves, as of now."""
+    key, machine = keeper.process.key, now.machine
+    return ServingBeat(
+        session_id=session_id,
+        pid=key.pid,
+        updated_at=now.wall_ms,
+        start_ticks=key.start_ticks,
+        boot_id=machine.boot_id,
+        host_id=machine.host_id,
+        pid_namespace=machine.pid_namespace,
+        monotonic_ns=now.monotonic_ns,
+        keeper_id=keeper.keeper_id,
+    )

@@ -238,11 +238,12 @@ def asks(rig: Rig) -> list[Row]:
     return rows
 
 
-def waiting_ask(rig: Rig, *, at: Row | None = None) -> Row:
-    """The one ask that waits (at that session), once it does."""
+def waiting_ask(rig: Rig, *, at: Row | None = None, value: str | None = None) -> Row:
+    """The one ask that waits (at that session; for that value), once it does."""
 
     def there() -> Row | None:
         found = [ask for ask in asks(rig) if at is None or ask["session"] == at["sessionId"]]
+        found = [ask for ask in found if value is None or ask["value"] == value]
         assert len(found) < 2, found
         return found[0] if found else None
 

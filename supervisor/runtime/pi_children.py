@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from supervisor.adapters.ask_files import AskFiles
 from supervisor.core.answering import unavailable
+from supervisor.core.ask_age import age_ms, asked
 from supervisor.core.ask_reasons import TOO_LARGE, Reason, expired, malformed, misaddressed
 from supervisor.core.ask_wire import (
     MAX_BYTES,
@@ -32,7 +33,7 @@ from supervisor.core.liveness import Now
 from supervisor.core.pi import ASKED_VARIABLE, as_ours, as_pis
 from supervisor.core.serving import Target
 from supervisor.core.timing import MS, TICK_MS
-from supervisor.runtime.ask_facts import AskFacts, AskParts
+from supervisor.runtime.ask_facts import AskFacts, AskParts, here_of
 from supervisor.runtime.logs import warn
 from supervisor.runtime.parts import Parts
 from supervisor.runtime.pi_marks import Child, PiMarks, asks_by_files
@@ -50,6 +51,12 @@ class PiChild(Child):
 
     relayed: dict[str, Relayed] = {}
     answered: set[str] = set()
+
+    def is_asker(self, request: Request) -> bool:
+        """Whether the agent itself asks, under any id that its session has had."""
+        entry, context = self.entry, self.entry.agent.resume_context
+        ids = {entry.session_id, entry.generation.session, context.provider_session_id if context else None}
+        return request.requester in ids
 
 
 class PiChildren:
@@ -97,10 +104,10 @@ class PiChildren:
         # what it was started with counts, not what is on record by now: a child that was adopted asks as before
         given = self._parts.processes.environment(process.key.pid).get(ASKED_VARIABLE) if process else None
         try:
-            asked = session_id(given or "")
+            under = session_id(given or "")
         except BadInput:
-            asked = entry.parent.session_id if entry.parent else entry.agent.agent_id
-        return PiChild(entry, files, asked)
+            under = entry.parent.session_id if entry.parent else entry.agent.agent_id
+        return PiChild(entry, files, under)
 
     # -- from pi's folder to our session
 
@@ -131,31 +138,32 @@ class PiChildren:
     def _take(self, child: PiChild, ask_id: str, request: Request | Malformed, now: Now) -> None:
         if isinstance(request, Malformed):
             return self._refuse(child, ask_id, malformed(request.why), now)
-        if not self._is_mine(child, request.requester):
+        if not self._is_mine(child, request):
             return None
         if request.target != child.asked:
             return self._refuse(child, ask_id, misaddressed(request.target, child.asked), now)
         timeout_ms = self._asks.settings().timeout_ms
-        if now.wall_ms - request.created_at > timeout_ms:
+        # our own agent lives, and removes what it waits for no more: no clock need be believed
+        if not child.is_asker(request) and age_ms(request, here_of(now)) > timeout_ms:
             return self._refuse(child, ask_id, expired(child.asked), now)
         return self._pass_on(child, request, timeout_ms, now)
 
-    def _is_mine(self, child: PiChild, requester: str) -> bool:
+    def _is_mine(self, child: PiChild, request: Request) -> bool:
         """Ours, or a stranger's (a subagent of pi's own) unless another serves; never that of another pi of ours."""
-        if requester == child.entry.session_id:
+        if child.is_asker(request):
             return True
-        other = self._facts.entry_of(requester)
+        other = self._facts.entry_of(request.requester)
         if other is not None and asks_by_files(other):
             return False
         return not self._marks.of_another(child, self._parts.now())
 
     def _pass_on(self, child: PiChild, request: Request, timeout_ms: int, now: Now) -> None:
         entry, target = child.entry, child.target
-        mine = request.requester == entry.session_id
+        mine = child.is_asker(request)
         made = as_ours(
             request,
             target=target,
-            requester=request.requester,
+            requester=entry.session_id if mine else request.requester,
             name=entry.name,
             cwd=entry.plan.cwd,
             ours={
@@ -163,13 +171,14 @@ class PiChildren:
                 **({"process": _process(entry)} if mine else {}),
                 "nonce": os.urandom(8).hex(),
                 "hops": [],
+                "asked": asked(here_of(now)),
                 **({"taskRef": entry.task_ref} if entry.task_ref else {}),
             },
         )
         data = encode_request(made)
         if len(data) > MAX_BYTES:
             return self._refuse(child, request.id, TOO_LARGE, now)
-        if self._is_taken(target, request):
+        if self._is_taken(target, made):
             return self._refuse(child, request.id, malformed("its id is another ask's"), now)
         try:
             if not self._asks.files.has_response(target, request.id):
@@ -255,7 +264,7 @@ class PiChildren:
         for ask_id in child.files.requests(child.asked):
             data = child.files.read_request(child.asked, ask_id)
             request = parse_request(data, stem=ask_id) if data else None
-            if isinstance(request, Request) and request.requester == child.entry.session_id:
+            if isinstance(request, Request) and child.is_asker(request):
                 child.files.remove_request(child.asked, ask_id)
 
     def _log(self, event: str, child: PiChild, ask_id: str, fields: Mapping[str, object], now: Now) -> None:

@@ -217,8 +217,14 @@ def test_nobody_serving_is_told_after_two_seconds(world: World) -> None:
     assert world.passed_on() is None
 
 
-def test_an_old_ask_is_not_put_before_anybody(world: World) -> None:
+def test_a_step_of_the_wall_clock_refuses_no_ask_of_a_living_agent(world: World) -> None:
     world.ask(createdAt=world.clock.wall_ms() - 3_600_000)
+    world.look()
+    assert world.passed_on() is not None
+
+
+def test_an_old_ask_is_not_put_before_anybody(world: World) -> None:
+    world.ask(createdAt=world.clock.wall_ms() - 3_600_000, requesterSessionId="s-stranger")
     world.look()
     assert world.passed_on() is None
     assert world.response().ours["code"] == "expired"

@@ -80,7 +80,7 @@ class PiChildren:
             self._end(self._children.pop(gone))
         for entry_id, entry in live.items():
             child = self._children.get(entry_id)
-            if child is None or child.entry.generation != entry.generation:
+            if child is None or child.entry.generation.nonce != entry.generation.nonce:
                 if child is not None:
                     self._end(child)
                 child = self._children[entry_id] = self._adopt(entry)

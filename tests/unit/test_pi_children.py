@@ -141,6 +141,24 @@ def test_an_ask_goes_to_the_parent_and_its_answer_to_pi(world: World) -> None:
     assert (world.passed_on(), world.asks.files.has_response(LEAD, ASK)) == (None, False)
 
 
+def test_an_agent_that_proves_its_session_while_it_asks_is_the_same_agent(world: World) -> None:
+    world.ask()
+    world.look()
+    world.kid = replace(world.kid, generation=replace(world.kid.generation, session=KID))
+    world.look()
+    world.answer(approved=True)
+    world.look()
+    assert world.response().approved
+
+
+def test_a_restarted_agent_leaves_no_ask_of_its_last_life(world: World) -> None:
+    path = world.ask()
+    world.look()
+    world.kid = replace(world.kid, generation=replace(world.kid.generation, nonce="next"))
+    world.look()
+    assert (world.passed_on(), path.exists()) == (None, False)
+
+
 def test_a_denial_comes_with_its_reason(world: World) -> None:
     world.ask()
     world.look()

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from supervisor.adapters.clock import pause
+from supervisor.adapters.listeners import listens
 from supervisor.adapters.spawn import SystemSpawner
 from supervisor.core.ending import signal_name
 from supervisor.core.identity import ProcessKey
@@ -113,6 +114,10 @@ class CliProcess:
                 self._stderr = (self._stderr + chunk)[-_LAST_WORDS:]
         os.close(fd)
         self._stderr_ended.set()
+
+    def listens(self, port: int) -> bool:
+        """Whether it, or something that it has started, listens on a loopback port."""
+        return any(listens(key.pid, port) for key in self._left())
 
     # -- its end
 

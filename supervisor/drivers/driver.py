@@ -315,12 +315,14 @@ class Driver:
                 self._link.send(effect.message)
         self._link.close()
         self._cli.end_input()
-        if not (self._speaker.ends_on_eof or self._turn == "none") or not self._gone_within(EOF_WAIT_MS):
+        hears_eof = self._speaker.ends_on_eof or (self._speaker.ends_on_eof is False and self._turn == "none")
+        if not hears_eof or not self._gone_within(EOF_WAIT_MS):
             self._cli.signal(signal_number("TERM"))
             self._gone_within(TERM_WAIT_MS)
         left = self._cli.end_left()
         if left:
             self._say("error", f"still alive: {left}")
+        self._link.ended()
         self._box.close()
 
     def _gone_within(self, ms: int) -> bool:

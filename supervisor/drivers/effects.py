@@ -84,9 +84,11 @@ Effects = Sequence[Effect]
 
 
 class Speaker(Protocol):
-    """One vendor's protocol. `ends_on_eof`: whether the end of its standard input ends the CLI, also amid a tool."""
+    """One vendor's protocol."""
 
-    ends_on_eof: bool
+    @property
+    def ends_on_eof(self) -> bool | None:
+        """Whether the end of its standard input ends the CLI: also amid a tool; False: between turns; None: never."""
 
     def command(self) -> Sequence[str]:
         """The CLI's command line."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 
@@ -18,13 +18,39 @@ Post = Callable[[Any], None]
 """Hands a message to the driver, from any thread."""
 
 
-class Link(Protocol):
-    """`start` once; `line` gets what the CLI prints on its standard output, and says which messages that is."""
+class Around(NamedTuple):
+    """What a link may use. `listens`: whether the CLI listens on that loopback port; `wait` waits so many ms.
 
-    def start(self, *, write: Write, post: Post) -> None: ...
+    `wait` raises `ToldToEnd` when the driver is told to end meanwhile.
+    """
+
+    write: Write
+    post: Post
+    listens: Callable[[int], bool]
+    wait: Callable[[int], None]
+    note: Callable[[str], None]
+
+
+class ToldToEnd(Exception):
+    """A signal came while nothing was running yet."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Link(Protocol):
+    """`start` once, before the CLI is: what is in the way of that, if something is. `environment`: for the CLI.
+
+    `line` gets what the CLI prints on its standard output, and says which messages that is. `ended`: the CLI is gone.
+    """
+
+    def start(self, around: Around) -> str | None: ...
+    def environment(self) -> Mapping[str, str]: ...
     def line(self, line: bytes) -> Sequence[Any]: ...
     def send(self, message: Any) -> None: ...
     def close(self) -> None: ...
+    def ended(self) -> None: ...
 
 
 class JsonLines:
@@ -33,9 +59,14 @@ class JsonLines:
     def __init__(self) -> None:
         self._write: Write = lambda _data: None
 
-    def start(self, *, write: Write, post: Post) -> None:
-        """`write` queues bytes for the CLI's standard input."""
-        self._write = write
+    def start(self, around: Around) -> str | None:
+        """Nothing is in the way."""
+        self._write = around.write
+        return None
+
+    def environment(self) -> Mapping[str, str]:
+        """It needs no variables."""
+        return {}
 
     def line(self, line: bytes) -> Sequence[Any]:
         """The message in a line; an empty line is none."""
@@ -55,3 +86,6 @@ class JsonLines:
 
     def close(self) -> None:
         """There is nothing to end: the driver closes the CLI's standard input."""
+
+    def ended(self) -> None:
+        """There is nothing to put in order."""

@@ -17,12 +17,15 @@ from supervisor.adapters.bells import drain
 from supervisor.adapters.driver_box import DriverBox, Request
 from supervisor.adapters.own_process import become_subreaper
 from supervisor.core.errors import SupervisorError
+from supervisor.core.ports import Clock
+from supervisor.core.timing import MS
 from supervisor.drivers import arguments
 from supervisor.drivers.arguments import Options, Usage
 from supervisor.drivers.cli_process import CliProcess
 from supervisor.drivers.driver import Decided, Driver, Event, Heard, Posted, Rung, Told
 from supervisor.drivers.effects import Job
 from supervisor.drivers.kinds import KINDS, make
+from supervisor.drivers.links import Around, ToldToEnd
 from supervisor.drivers.relay import Relay, decide_by_asking
 from supervisor.drivers.transcript import Transcript
 from supervisor.runtime.compose import Context
@@ -55,15 +58,27 @@ def _drive(options: Options, env: dict[str, str], inbox: Queue) -> int:
         transcript.say("error", str(error))
         return 1
     job = Job(options.argv, cwd, options.session, options.resume, options.model, options.paths)
-    speaker, link = make(options.kind, job)
+    speaker, link = make(options.kind, job, env=env, home=context.places.home, clock=context.clock)
     entry = "" if _is_nested(context) else env.get(ENTRY_VARIABLE, "")
     cli = CliProcess(context.parts, context.spawner, entry_id=entry)
-    link.start(write=cli.write, post=lambda message: inbox.put(Posted(message)))
     prompt = read_prompt(0)
     if prompt is None:
         transcript.say("error", f"the prompt is longer than {MAX_PROMPT} bytes")
         return 1
-    why = cli.start(speaker.command(), env=env, cwd=cwd, on_line=lambda line: inbox.put(Heard(line)))
+    around = Around(
+        cli.write,
+        post=lambda message: inbox.put(Posted(message)),
+        listens=cli.listens,
+        wait=lambda ms: _wait(inbox, context.clock, ms),
+        note=lambda text: transcript.say("note", text),
+    )
+    try:
+        why = link.start(around)
+    except ToldToEnd as told:
+        return 128 + told.number
+    if why is None:
+        env_of_cli = {**env, **link.environment()}
+        why = cli.start(speaker.command(), env=env_of_cli, cwd=cwd, on_line=lambda line: inbox.put(Heard(line)))
     if why is not None:
         transcript.say("error", why)
         return 1
@@ -102,6 +117,18 @@ def read_prompt(fd: int) -> str | None:
     except OSError:  # there is no standard input
         return ""
     return data.decode(errors="replace") if len(data) <= MAX_PROMPT else None
+
+
+def _wait(inbox: Queue, clock: Clock, ms: int) -> None:
+    """Before anything runs: nothing but a signal for us matters."""
+    deadline = clock.monotonic_ns() + ms * MS
+    while (left := deadline - clock.monotonic_ns()) > 0:
+        try:
+            event = inbox.get(timeout=left / (1000 * MS))
+        except queue.Empty:
+            return
+        if isinstance(event, Told):
+            raise ToldToEnd(event.number)
 
 
 def _hear_signals(inbox: Queue) -> None:

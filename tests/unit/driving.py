@@ -24,7 +24,7 @@ from supervisor.drivers.effects import (
     TurnEnded,
     Withdraw,
 )
-from supervisor.drivers.links import JsonLines
+from supervisor.drivers.links import Around, JsonLines
 from supervisor.runtime.tool_use import tool_use
 from supervisor.testing.clock import FakeClock
 
@@ -161,6 +161,18 @@ class FakeBox:
         self.listens = False
 
 
+def around(
+    *,
+    write: Callable[[bytes], None] = lambda _data: None,
+    post: Callable[[Any], None] = lambda _message: None,
+    listens: Callable[[int], bool] = lambda _port: True,
+    wait: Callable[[int], None] = lambda _ms: None,
+    note: Callable[[str], None] = lambda _text: None,
+) -> Around:
+    """What a link may use, where a test does not say otherwise."""
+    return Around(write, post, listens, wait, note)
+
+
 class WaitsForEver(AssertionError):
     """Nothing more happens, and the driver has not ended: for an idle one that is what it is to do."""
 
@@ -194,7 +206,7 @@ class World:
         self.clock = FakeClock()
         self.inbox = ScriptedInbox(self.clock)
         link = JsonLines()
-        link.start(write=self.cli.write, post=lambda _message: None)
+        assert link.start(around(write=self.cli.write)) is None
         self.driver = Driver(
             speaker or ToySpeaker(),
             link,

@@ -1,0 +1,205 @@
+"""HTTP and server-sent events to an opencode server that is our own child. Standard library only.
+
+Owns the password (it reaches the server by its environment alone), the connections and their threads. The port is the
+server's own choice; nothing is sent before it has said that it listens: what comes earlier is never answered.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import re
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from supervisor.adapters.clock import pause
+from supervisor.core.timing import TICK_MS
+from supervisor.drivers.links import Around, Garbled
+from supervisor.drivers.opencode import Connected, Lost, Reply, Request
+
+MAX_BODY = 32 * 1024 * 1024
+"""Of a reply, and of one event; a longer event is not read, but what it may have asked is looked for."""
+
+REPLY_WAIT_S = 30.0
+"""For the slowest reply; usual ones take a hundredth."""
+
+SILENCE_S = 35.0
+"""Three missed heartbeats of the server (it sends one each 10 s): the connection is made anew."""
+
+TRIES = 40
+"""Attempts to connect again, a tick apart, before events count as lost: a server that is gone is heard of earlier."""
+
+CONFIG = {
+    "permission": {"bash": "ask", "edit": "ask", "webfetch": "ask", "external_directory": "ask"},
+    "autoupdate": False,
+    "share": "disabled",
+}
+HEARD = frozenset(
+    {
+        "permission.asked",
+        "permission.replied",
+        "question.asked",
+        "server.heartbeat",
+        "message.part.updated",
+        "session.error",
+        "session.status",
+        "session.idle",
+    }
+)
+_LISTENS = re.compile(rb"opencode server listening on http://127\.0\.0\.1:([0-9]{1,5})\s*\Z")
+_CONFIG_VARIABLE = "OPENCODE_CONFIG_CONTENT"
+
+
+class OpencodeLink:
+    """`given` is the environment that the agent got."""
+
+    def __init__(self, given: Mapping[str, str], *, password: str) -> None:
+        self._given = given
+        self._password = password
+        self._headers = {
+            "Authorization": "Basic " + base64.b64encode(f"opencode:{password}".encode()).decode(),
+            "Content-Type": "application/json",
+        }
+        self._around: Around | None = None
+        self._port = 0
+        self._closed = threading.Event()
+        self._events: socket.socket | None = None
+
+    def environment(self) -> Mapping[str, str]:
+        """The password, and what must be asked; what the user has set for this launch stays."""
+        config = merged(self._given.get(_CONFIG_VARIABLE))
+        own = {"OPENCODE_SERVER_PASSWORD": self._password}
+        return own if config is None else {**own, _CONFIG_VARIABLE: json.dumps(config)}
+
+    def start(self, around: Around) -> str | None:
+        """Why it must not be started, if so."""
+        self._around = around
+        if merged(self._given.get(_CONFIG_VARIABLE)) is None:
+            return f"{_CONFIG_VARIABLE} is no JSON object: opencode could not be told to ask"
+        return None
+
+    def line(self, line: bytes) -> Sequence[Any]:
+        """Only the line that says where it listens is of interest."""
+        found = _LISTENS.search(line)
+        if found is None or self._port or self._around is None:
+            return ()
+        port = int(found.group(1))
+        if not self._around.listens(port):
+            return (Garbled(f"opencode says that it listens on port {port}, but another process does"),)
+        self._port = port
+        threading.Thread(target=self._hear, daemon=True).start()
+        return ()
+
+    def send(self, message: Any) -> None:
+        """One request, in a thread of its own: a slow reply holds up no other."""
+        if not self._closed.is_set():
+            threading.Thread(target=self._request, args=(message,), daemon=True).start()
+
+    def close(self) -> None:
+        """No more events."""
+        self._closed.set()
+        if (events := self._events) is not None:
+            with contextlib.suppress(OSError):
+                events.shutdown(socket.SHUT_RDWR)
+
+    def ended(self) -> None:
+        """There is nothing to put in order."""
+
+    # -- threads
+
+    def _post(self, message: Any) -> None:
+        if self._around is not None and not self._closed.is_set():
+            self._around.post(message)
+
+    def _request(self, request: Request) -> None:
+        body = None if request.body is None else json.dumps(request.body, ensure_ascii=False).encode(errors="replace")
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=REPLY_WAIT_S)
+        try:
+            connection.request(request.method, request.path, body, self._headers)
+            response = connection.getresponse()
+            data = response.read(MAX_BODY + 1)
+            reply = Reply(request.tag, response.status, _json(data))
+        except (OSError, http.client.HTTPException) as error:
+            reply = Reply(request.tag, 0, None, f"{type(error).__name__}: {error}")
+        finally:
+            connection.close()
+        self._post(reply)
+
+    def _hear(self) -> None:
+        """Events, again after each lost connection."""
+        failed = 0
+        why = ""
+        while not self._closed.is_set() and failed < TRIES:
+            if failed:
+                pause(TICK_MS / 1000)
+            connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=SILENCE_S)
+            try:
+                connection.request("GET", "/event", headers=self._headers)
+                self._events = connection.sock
+                response = connection.getresponse()
+                if response.status == 200:
+                    self._post(Connected())
+                    failed = 0
+                    self._read_events(response)
+                    why = "it was closed"
+                else:
+                    why = f"status {response.status}"
+            except (OSError, http.client.HTTPException) as error:
+                why = f"{type(error).__name__}: {error}"
+            finally:
+                connection.close()
+            failed += 1
+        self._post(Lost(why))
+
+    def _read_events(self, response: http.client.HTTPResponse) -> None:
+        data, too_long = bytearray(), False
+        while line := response.readline(MAX_BODY):
+            if line in (b"\n", b"\r\n"):
+                event = _event(bytes(data))
+                if too_long:
+                    self._post({"type": "server.heartbeat", "properties": {}})  # look again for what it may have told
+                elif event is not None:
+                    self._post(event)
+                data, too_long = bytearray(), False
+            elif line.startswith(b"data:") or not line.endswith(b"\n"):
+                data += line.removeprefix(b"data:")
+                too_long = too_long or len(data) >= MAX_BODY or not line.endswith(b"\n")
+                if too_long:
+                    data.clear()
+
+
+def merged(given: str | None) -> dict[str, Any] | None:
+    """Our configuration below what the user gives for this launch; None when that cannot be read."""
+    if not given or not given.strip():
+        return dict(CONFIG)
+    try:
+        theirs = json.loads(given)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(theirs, dict):
+        return None
+    permission = theirs.get("permission", {})
+    if isinstance(permission, dict):
+        permission = {**CONFIG["permission"], **permission}  # type: ignore[dict-item]
+    return {**CONFIG, **theirs, "permission": permission}
+
+
+def _event(data: bytes) -> dict[str, Any] | None:
+    """An event that is listened to."""
+    event = _json(data)
+    if isinstance(event, dict) and event.get("type") in HEARD and isinstance(event.get("properties"), dict):
+        return event
+    return None
+
+
+def _json(data: bytes) -> Any:
+    if len(data) > MAX_BODY:
+        return None
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None

@@ -14,7 +14,8 @@ def as_driver(profile: LaunchProfile) -> LaunchProfile:
     """How the driver is started, proven up and stopped: its own options, whatever those of the CLI are."""
     driver = profile.driver
     assert driver is not None
-    session, grace = profile.session, max(profile.stop.grace_seconds, GRACE_S)
+    session = replace(profile.session, id=driver.session or profile.session.id, capture_key=None)
+    grace = max(profile.stop.grace_seconds, GRACE_S)
     return replace(
         profile,
         argv=Argv(
@@ -25,7 +26,7 @@ def as_driver(profile: LaunchProfile) -> LaunchProfile:
             path=("--add-dir", "{path}"),
         ),
         prompt=replace(profile.prompt, headless="stdin"),
-        session=replace(session, capture_key=None),
+        session=session,
         ready=replace(profile.ready, when="session"),
         stop=replace(profile.stop, signal="TERM", grace_seconds=grace, success_codes=(0, 143)),
         process=ProcessRules(),

@@ -153,11 +153,13 @@ class DriverRules(_Table, frozen=True):
     """Headless, a driver of ours speaks to the CLI: `kind` is the protocol, `command` the CLI's own words.
 
     Then `argv` and `prompt` are for a terminal only; session, model, allowed paths and prompt go by the driver.
+    `session`: how its id is learned then, where that differs from `session.id`.
     """
 
     kind: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$(?!\n)")]
     command: Tokens = ()
     model: bool = True
+    session: Literal["preset", "capture"] | None = None
 
 
 class LaunchProfile(_Table, frozen=True):

@@ -123,7 +123,7 @@ class OpencodeLink:
             response = connection.getresponse()
             data = response.read(MAX_BODY + 1)
             reply = Reply(request.tag, response.status, _json(data))
-        except (OSError, http.client.HTTPException) as error:
+        except Exception as error:  # noqa: BLE001  whatever it is: somebody waits for a reply
             reply = Reply(request.tag, 0, None, f"{type(error).__name__}: {error}")
         finally:
             connection.close()
@@ -148,7 +148,7 @@ class OpencodeLink:
                     why = "it was closed"
                 else:
                     why = f"status {response.status}"
-            except (OSError, http.client.HTTPException) as error:
+            except Exception as error:  # noqa: BLE001  whatever it is: a thread that died would be waited for for ever
                 why = f"{type(error).__name__}: {error}"
             finally:
                 connection.close()
@@ -190,9 +190,10 @@ def merged(given: str | None) -> dict[str, Any] | None:
 
 def _event(data: bytes) -> dict[str, Any] | None:
     """An event that is listened to."""
-    event = _json(data)
-    if isinstance(event, dict) and event.get("type") in HEARD and isinstance(event.get("properties"), dict):
-        return event
+    event: Any = _json(data)
+    kind = event.get("type") if isinstance(event, dict) else None
+    if isinstance(kind, str) and kind in HEARD and isinstance(event.get("properties"), dict):
+        return dict(event)
     return None
 
 

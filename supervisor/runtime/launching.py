@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from supervisor.adapters.places import uuid4
 from supervisor.adapters.spawn import which
 from supervisor.core.agent_env import IdentityRules, base_environment, identity_rules
+from supervisor.core.driver_plan import as_driver
 from supervisor.core.entry import (
     MAX_SUMMARY,
     MAX_TASK_REF,
@@ -219,12 +220,13 @@ def _check_request(request: AgentRequest) -> None:
 def _resume_context(
     profile: LaunchProfile, plan: LaunchPlan, request: AgentRequest, session: str
 ) -> ResumeContext | None:
-    if profile.session.id == "none" or not plan.resume_argv:
+    rule = (as_driver(profile) if plan.driven else profile).session.id
+    if rule == "none" or not plan.resume_argv:
         return None
     return ResumeContext(
         profile=profile.name,
         cwd=plan.cwd,
-        provider_session_id=session if profile.session.id == "preset" else None,
+        provider_session_id=session if rule == "preset" else None,
         model=request.model,
     )
 

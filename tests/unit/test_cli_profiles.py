@@ -15,7 +15,7 @@ from supervisor.adapters.profile_files import shipped
 from supervisor.cli.main import run
 from supervisor.cli.profile_words import profile_schema
 
-SHIPPED = {"claude", "codex", "codex-exec", "demo", "gemini", "opencode", "pi", "shell"}
+SHIPPED = {"acp", "claude", "codex", "codex-exec", "demo", "gemini", "opencode", "pi", "shell"}
 Captured = pytest.CaptureFixture[str]
 
 
@@ -192,7 +192,7 @@ def test_a_profiles_text_cannot_drive_the_terminal(project: Path, capsys: Captur
 
 def test_an_unknown_profile_is_not_found(project: Path, capsys: Captured) -> None:
     assert run(["profiles", "show", "nope"]) == 3
-    assert "there is no profile 'nope'. There are: claude" in capsys.readouterr().err
+    assert "there is no profile 'nope'. There are: acp, claude" in capsys.readouterr().err
 
 
 def test_show_as_json(project: Path, capsys: Captured) -> None:

@@ -10,7 +10,7 @@ import pytest
 from supervisor.adapters.profile_files import PROJECT_FOLDER, Found, ProfileFiles, shipped
 from supervisor.core.errors import BadInput, NotFound, Refused
 
-SHIPPED = {"claude", "codex", "demo", "gemini", "opencode", "pi", "shell"}
+SHIPPED = {"acp", "claude", "codex", "demo", "gemini", "opencode", "pi", "shell"}
 
 
 class Nest:
@@ -169,7 +169,7 @@ def test_outside_of_a_repository_only_the_working_directory_is_searched(nest: Ne
 
 
 def test_an_unknown_name_is_answered_with_those_there_are(nest: Nest) -> None:
-    with pytest.raises(NotFound, match="there is no profile 'nope'. There are: claude, codex"):
+    with pytest.raises(NotFound, match="there is no profile 'nope'. There are: acp, claude, codex"):
         nest.files().find("nope")
 
 

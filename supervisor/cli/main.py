@@ -28,6 +28,7 @@ COMMANDS = {
     "send": "Give a running agent its next prompt",
     "interrupt": "End the turn that an agent is in",
     "stop": "Stop agents, with everything they started",
+    "resume": "Go on with an agent that has ended, in its own session",
     "wait": "Wait until agents have ended",
     "ask": "Ask for a permission, as an agent or script",
     "asks": "Show the asks that wait, or their history",

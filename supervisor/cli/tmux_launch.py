@@ -9,13 +9,13 @@ from supervisor.cli.common import note
 
 if TYPE_CHECKING:
     from supervisor.runtime.activation import Activated
-    from supervisor.runtime.agent_request import AgentRequest
+    from supervisor.runtime.agent_request import Request
     from supervisor.runtime.compose import Context
 
 
-def launch_in_tmux(context: Context, choose: Callable[[Activated], Sequence[AgentRequest]], *, as_json: bool) -> int:
+def launch_in_tmux(context: Context, choose: Callable[[Activated], Sequence[Request]], *, as_json: bool) -> int:
     """Open a pane whose command is a keeper in the foreground, and wait until it says what became of it."""
-    from supervisor.cli.commands.launch import print_started
+    from supervisor.cli.starting import print_started
     from supervisor.runtime.activation import activate
     from supervisor.runtime.panes import open_pane
 

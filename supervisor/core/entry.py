@@ -126,6 +126,20 @@ class HandOff(Struct, frozen=True, kw_only=True, rename="camel"):
     delivered_at: int | None = None
 
 
+class FailedResume(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Why the last resume came to nothing; `at` in epoch ms."""
+
+    at: int
+    why: str
+
+
+class Unconfirmed(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A resume that the agent has not confirmed yet: what is on record again if it fails."""
+
+    state: Resumable | Closed
+    parent: ParentRef | None = None
+
+
 class Starting(Struct, frozen=True, kw_only=True, rename="camel", tag_field="status", tag="starting"):
     """Reserved, not yet spawned; `not_before` (monotonic ns of this boot) while a restart backs off."""
 
@@ -133,13 +147,15 @@ class Starting(Struct, frozen=True, kw_only=True, rename="camel", tag_field="sta
     attempt: int = 0
     not_before: int | None = None
     waits_for: tuple[str, ...] = ()
+    unconfirmed: Unconfirmed | None = None
 
 
 class Running(Struct, frozen=True, kw_only=True, rename="camel", tag_field="status", tag="running"):
-    """Spawned. `ready_at` once the profile's proof was seen."""
+    """Spawned. `ready_at` once the profile's proof was seen; a resumed one's proof is that it confirms its session."""
 
     since: int
     ready_at: int | None = None
+    unconfirmed: Unconfirmed | None = None
 
 
 class WindingDown(Struct, frozen=True, kw_only=True, rename="camel", tag_field="status", tag="winding_down"):
@@ -172,6 +188,7 @@ class Resumable(Struct, frozen=True, kw_only=True, rename="camel", tag_field="st
     task_summary: str | None = None
     hand_off: HandOff | None = None
     grace: Grace | None = None
+    failed_resume: FailedResume | None = None
 
 
 class Adopted(Struct, frozen=True, kw_only=True, rename="camel", tag_field="status", tag="adopted"):
@@ -187,6 +204,7 @@ class Closed(Struct, frozen=True, kw_only=True, rename="camel", tag_field="statu
 
     since: int
     hand_off: HandOff
+    failed_resume: FailedResume | None = None
 
 
 State = Starting | Running | WindingDown | Resumable | Adopted | Closed
@@ -249,6 +267,16 @@ def grace_of(entry: Entry) -> Grace | None:
 def is_live(entry: Entry) -> bool:
     """Whether a process may be running behind this entry."""
     return entry.status in LIVE or grace_of(entry) is not None
+
+
+def unconfirmed(entry: Entry) -> Unconfirmed | None:
+    """The resume that is under way, if one is."""
+    return entry.state.unconfirmed if isinstance(entry.state, Starting | Running) else None
+
+
+def failed_resume(entry: Entry) -> FailedResume | None:
+    """The last resume, if it came to nothing."""
+    return entry.state.failed_resume if isinstance(entry.state, Resumable | Closed) else None
 
 
 def as_parent(entry: Entry) -> ParentRef:

@@ -10,6 +10,7 @@ EXIT_REFUSED = 1
 EXIT_USAGE = 2
 EXIT_NOT_FOUND = 3
 EXIT_NOBODY_SERVING = 4
+EXIT_FENCED = 5
 EXIT_LIMIT = 6
 EXIT_INTERNAL = 70
 
@@ -48,6 +49,13 @@ class NotFound(SupervisorError):
 
     code = "not_found"
     exit_code = EXIT_NOT_FOUND
+
+
+class Fenced(SupervisorError):
+    """A fence of recovery stopped it (`core.fences`), and nothing was changed; `fields["fence"]` is its code."""
+
+    code = "fenced"
+    exit_code = EXIT_FENCED
 
 
 class LimitReached(SupervisorError):

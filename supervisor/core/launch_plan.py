@@ -28,6 +28,7 @@ _PROMPT, _SESSION = "\0prompt", "\0session"
 _VAR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 Mode = Literal["headless", "interactive"]
+_MODES: tuple[Mode, ...] = ("headless", "interactive")
 
 
 class RestartPlan(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -38,11 +39,22 @@ class RestartPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     period_seconds: int = 60
 
 
+class ResumeLine(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How a session is gone on with in one mode, with or without a prompt. `prompt` are the tokens that carry one."""
+
+    argv: tuple[str, ...]
+    session_at: int
+    takes: Literal["stdin", "argv", "none"] = "none"
+    prompt: tuple[str, ...] = ()
+    ready: Literal["spawned", "output", "session_file", "session"] = "spawned"
+
+
 class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     """How the agent was launched, with the places that only a start can fill in.
 
     `prompt_at`: where in both command lines, counted from the end, the text of `prompt_file` goes; `session_at`: where
-    in `resume_argv` the session id goes.
+    in `resume_argv` the session id goes. `resume_lines`: how a resume goes on with the session, by mode; what was
+    launched on a terminal can be resumed without one. `resume_by`: whether the session's file is named, or its id.
 
     `env_set`, and for workers `env_link`, may hold `{fields}` of the profile's LINK_FIELDS as whole values, filled in
     at each spawn (a parent can change); `env_given` are names of variables that the caller gave, without values.
@@ -54,6 +66,8 @@ class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     resume_argv: tuple[str, ...] = ()
     prompt_at: int | None = None
     session_at: int | None = None
+    resume_lines: dict[Mode, ResumeLine] = {}
+    resume_by: Literal["id", "file"] = "id"
     cwd: str
     mode: Mode = "headless"
     stdin: Literal["null", "prompt", "inherit"] = "null"
@@ -105,10 +119,16 @@ def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
     Raises:
         BadInput: the profile cannot do what is asked (a prompt it cannot take, a model it has no flag for).
     """
-    if profile.driver is None or request.mode != "headless":
+    if profile.driver is None:
         return _compiled(profile, request)
-    words = ("--", *profile.driver.command, *request.words)
-    return replace(_compiled(as_driver(profile), replace(request, words=words, hook={})), driven=True)
+    if request.mode == "headless":
+        words = ("--", *profile.driver.command, *request.words)
+        plan = _compiled(as_driver(profile), replace(request, words=words, hook={}))
+        plan = replace(plan, driven=True)
+    else:
+        plan = _compiled(profile, request)
+    lines = {m: line for m, line in plan.resume_lines.items() if m == request.mode}
+    return replace(plan, resume_lines=lines)  # by a driver and without one are two ways, told apart by more than words
 
 
 def _compiled(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
@@ -125,15 +145,9 @@ def _compiled(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
     if request.model and not _mentions(profile.argv.options, "{model}"):
         raise BadInput(f"profile {profile.name} has no option for a model")
     delivery = _delivery(profile, request)
-    mode = profile.argv.headless if request.mode == "headless" else profile.argv.interactive
-    head = _fill(((*profile.argv.base, *mode),), fields)
+    head = _head(profile, request.mode, fields)
     prompt = _fill((profile.prompt.args,), fields) if delivery == "argv" else ()
-    tail = (
-        *_fill(profile.argv.options, fields),
-        *(t for p in request.allowed_paths for t in _fill((profile.argv.path,), {**fields, "path": p})),
-        *request.words,
-        *prompt,
-    )
+    tail = (*_tail(profile, request, fields), *prompt)
     resume = (*head, *_fill(profile.argv.resume, {**fields, "session_id": _SESSION}))
     resumable = _SESSION in resume
     shown = {_PROMPT: "{prompt}", _SESSION: fields["session_id"] or "{session_id}"}
@@ -143,6 +157,8 @@ def _compiled(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
         resume_argv=_shown((*resume, *tail), shown) if resumable else (),
         prompt_at=prompt.index(_PROMPT) - len(prompt) if _PROMPT in prompt else None,
         session_at=resume.index(_SESSION) if resumable else None,
+        resume_lines=_resume_lines(profile, request, fields) if resumable else {},
+        resume_by=profile.session.resume_by,
         cwd=request.cwd,
         mode=request.mode,
         stdin="inherit" if request.mode == "interactive" else "prompt" if delivery == "stdin" else "null",
@@ -165,6 +181,36 @@ def _compiled(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
         asks_mode=request.asks_mode or profile.asks.mode,
         asks_rules=tuple(plain(r) for r in profile.asks.rules),
     )
+
+
+def _head(profile: LaunchProfile, mode: Mode, fields: Mapping[str, str | None]) -> Tokens:
+    words = profile.argv.headless if mode == "headless" else profile.argv.interactive
+    return _fill(((*profile.argv.base, *words),), fields)
+
+
+def _tail(profile: LaunchProfile, request: LaunchRequest, fields: Mapping[str, str | None]) -> Tokens:
+    """What follows the session on every command line, but for the prompt."""
+    paths = (t for p in request.allowed_paths for t in _fill((profile.argv.path,), {**fields, "path": p}))
+    return (*_fill(profile.argv.options, fields), *paths, *request.words)
+
+
+def _resume_lines(
+    profile: LaunchProfile, request: LaunchRequest, fields: Mapping[str, str | None]
+) -> dict[Mode, ResumeLine]:
+    lines: dict[Mode, ResumeLine] = {}
+    for mode in _MODES:
+        resume = _fill(profile.argv.resume, {**fields, "session_id": _SESSION})
+        head = (*_head(profile, mode, fields), *resume)
+        takes = profile.prompt.headless if mode == "headless" else profile.prompt.interactive
+        prompt = _fill((profile.prompt.args,), {**fields, "prompt": _PROMPT}) if takes == "argv" else ()
+        lines[mode] = ResumeLine(
+            argv=_shown((*head, *_tail(profile, request, fields)), {_SESSION: "{session_id}"}),
+            session_at=head.index(_SESSION),
+            takes=takes,
+            prompt=_shown(prompt, {_PROMPT: "{prompt}"}),
+            ready=profile.ready.when if mode == "headless" else "spawned",
+        )
+    return lines
 
 
 def _shown(tokens: Tokens, places: Mapping[str, str]) -> Tokens:

@@ -162,6 +162,8 @@ def next_step(entry: Entry, parent: Parent, now: Now) -> Step:
     state = entry.state
     grace = grace_of(entry)
     if isinstance(state, Running):
+        if isinstance(parent, Lost) and state.unconfirmed is not None:
+            return Wait()  # its resume is settled first: its state holds what is on record again if that fails
         if isinstance(parent, Lost) and not entry.enrolled:  # who was enrolled is not ours to end
             return WindDown(parent.evidence)
         lives = parent.lives if isinstance(parent, Held) else None

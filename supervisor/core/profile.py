@@ -86,12 +86,14 @@ class Session(_Table, frozen=True):
     """`preset`: we choose the id (a UUID); `capture`: the CLI prints it; `none`: it has none and cannot be resumed.
 
     `files` are patterns of the session's own file, tried in order (`$VAR` and `~` are expanded, `*` matches within a
-    folder, `{session_id}` is replaced); `capture_key` is the key of the id in a JSON line of the output.
+    folder, `{session_id}` is replaced); `capture_key` is the key of the id in a JSON line of the output. `resume_by`:
+    what a resume names, the id or, once it was seen, the file.
     """
 
     id: Literal["preset", "capture", "none"] = "none"
     files: tuple[str, ...] = ()
     capture_key: str | None = None
+    resume_by: Literal["id", "file"] = "id"
 
 
 class Ready(_Table, frozen=True):
@@ -215,6 +217,8 @@ def problems(profile: LaunchProfile) -> Iterator[str]:
         yield "session.id: `preset` needs a group with {session_id} in argv.start"
     if profile.session.id == "capture" and not (profile.session.capture_key or profile.driver):
         yield "session.capture_key: needed for `capture`"
+    if profile.session.resume_by == "file" and not profile.session.files:
+        yield "session.files: needed for session.resume_by = `file`"
     if profile.ready.when == "session_file" and not profile.session.files:
         yield "session.files: needed for ready.when = `session_file`"
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from supervisor.core.entry import Closed, Entry, HandOff, Resumable, Running, Starting, is_live
+from supervisor.core.entry import Closed, Entry, HandOff, Resumable, Running, Starting, is_live, unconfirmed
 from supervisor.core.liveness import Judgement, Verdict
 from supervisor.core.timing import AGE_SLACK_MS, ENDED_RETENTION_MS, RESUMABLE_RETENTION_MS
-from supervisor.core.transitions import closed, resumable
+from supervisor.core.transitions import closed, over, resumable
 
 
 class Attach(Struct, frozen=True):
@@ -77,6 +77,8 @@ def comes_back(entry: Entry, *, boot_id: str) -> str | None:
 
 def _found_dead(entry: Entry, judged: Judgement, now: int) -> Change:
     end = HandOff(outcome="unknown", cause="lost", observed_at=now, detail=judged.evidence)
+    if unconfirmed(entry):
+        return Change(entry, over(entry, end, now=now), "its resume was not confirmed")
     if isinstance(entry.state, Starting):
         return Change(entry, closed(entry, end, now=now), "it was never seen running")
     if entry.agent.resume_context and entry.want == "up":

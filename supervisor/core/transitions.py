@@ -10,12 +10,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from supervisor.core.ending import describe
 from supervisor.core.entry import (
     MAX_DEATHS,
     Adopted,
     Closed,
     Death,
     Entry,
+    FailedResume,
     Generation,
     Grace,
     HandOff,
@@ -25,21 +27,24 @@ from supervisor.core.entry import (
     Running,
     Starting,
     State,
+    Unconfirmed,
     WindDownReason,
     WindingDown,
     grace_of,
     is_live,
+    unconfirmed,
 )
 from supervisor.core.errors import IllegalMove
 from supervisor.core.identity import ProcessRef
+from supervisor.core.text import bounded, one_line
 
 MOVES: Mapping[str, frozenset[str]] = {
-    "starting": frozenset({"starting", "running", "winding_down", "closed"}),
+    "starting": frozenset({"starting", "running", "winding_down", "resumable", "closed"}),
     "running": frozenset({"running", "starting", "winding_down", "resumable", "closed"}),
     "winding_down": frozenset({"winding_down", "running", "resumable", "closed"}),
     "resumable": frozenset({"resumable", "starting", "winding_down", "adopted", "closed"}),
     "adopted": frozenset({"running", "winding_down", "resumable", "closed"}),
-    "closed": frozenset({"closed"}),
+    "closed": frozenset({"closed", "starting"}),
 }
 
 
@@ -64,15 +69,18 @@ def spawned(entry: Entry, process: ProcessRef, *, output_from: int = 0, now: int
     """The agent's process exists; the nonce stays the one of the intent, and so does what it resumes."""
     return _move(
         entry,
-        Running(since=now),
+        Running(since=now, unconfirmed=unconfirmed(entry)),
         generation=replace(entry.generation, process=process, output_from=output_from),
         heartbeat_at=now,
     )
 
 
 def ready(entry: Entry, *, now: int) -> Entry:
-    """The profile's proof was seen. Only a running agent becomes ready; others are returned unchanged."""
-    if not isinstance(entry.state, Running) or entry.state.ready_at is not None:
+    """The profile's proof was seen. Only a running agent becomes ready; others are returned unchanged.
+
+    A resumed one is ready by its confirmation and by nothing else.
+    """
+    if not isinstance(entry.state, Running) or entry.state.ready_at is not None or entry.state.unconfirmed:
         return entry
     return _move(entry, replace(entry.state, ready_at=now))
 
@@ -113,7 +121,13 @@ def restarting(
     not_before: int | None,
     now: int,
 ) -> Entry:
-    """The agent died and its policy starts it again: a new generation, and one more line in the tally."""
+    """The agent died and its policy starts it again: a new generation, and one more line in the tally.
+
+    Raises:
+        IllegalMove: it has ended; that is what `resuming` is for.
+    """
+    if isinstance(entry.state, Resumable | Closed):
+        raise IllegalMove(f"{entry.name}: it is {entry.status}, only a resume starts it", entry=entry.entry_id)
     return _move(
         entry,
         Starting(since=now, attempt=attempt, not_before=not_before),
@@ -134,7 +148,13 @@ def closed(entry: Entry, hand_off: HandOff, *, death: Death | None = None, now: 
 
 
 def resumable(entry: Entry, hand_off: HandOff | None, *, now: int) -> Entry:
-    """Dead but resumable: the payload is one clone of the identity."""
+    """Dead but resumable: the payload is one clone of the identity.
+
+    Raises:
+        IllegalMove: it has never run.
+    """
+    if isinstance(entry.state, Starting):
+        raise IllegalMove(f"{entry.name}: it has never run, nothing of it can be resumed", entry=entry.entry_id)
     payload = Resumable(
         since=now,
         agent=entry.agent,
@@ -186,6 +206,60 @@ def stopped(entry: Entry, hand_off: HandOff, *, now: int) -> Entry:
     if unwanted and entry.agent.resume_context is not None:
         return resumable(entry, hand_off, now=now)
     return closed(entry, hand_off, now=now)
+
+
+def resuming(entry: Entry, *, nonce: str, session: str, now: int, **changes: Any) -> Entry:
+    """Claimed for a resume, before the spawn: what is on record now comes back if the agent does not confirm.
+
+    `session` is the CLI's session that the next generation must come up in; `changes` are other fields of the entry
+    that the resume sets (its plan, name, parent, terminal and output).
+
+    Raises:
+        IllegalMove: it is not at rest.
+    """
+    state = entry.state
+    if not isinstance(state, Resumable | Closed) or is_live(entry):
+        raise IllegalMove(f"{entry.name}: only who has ended is resumed, it is {entry.status}", entry=entry.entry_id)
+    before = Unconfirmed(state=replace(state, failed_resume=None), parent=entry.parent)
+    return _move(
+        entry,
+        Starting(since=now, unconfirmed=before),
+        generation=Generation(nonce=nonce, resumes=session),
+        want="up",
+        stop_grace_ms=None,
+        heartbeat_at=now,
+        **changes,
+    )
+
+
+def confirmed(entry: Entry, *, now: int) -> Entry:
+    """The agent is in the session that it was to go on with: the resume stands. Others are returned unchanged."""
+    if not isinstance(entry.state, Running) or entry.state.unconfirmed is None:
+        return entry
+    return _move(entry, replace(entry.state, unconfirmed=None, ready_at=now))
+
+
+def rolled_back(entry: Entry, why: str, *, now: int) -> Entry:
+    """The resume came to nothing: state and parent are what they were before it, and the reason is kept.
+
+    Raises:
+        IllegalMove: no resume is under way.
+    """
+    before = unconfirmed(entry)
+    if before is None:
+        raise IllegalMove(f"{entry.name}: no resume to take back, it is {entry.status}", entry=entry.entry_id)
+    state = replace(before.state, failed_resume=FailedResume(at=now, why=bounded(one_line(why, 500), 500)))
+    return _move(entry, state, parent=before.parent)
+
+
+def over(entry: Entry, hand_off: HandOff, *, death: Death | None = None, now: int) -> Entry:
+    """Ended: closed with the record of how. A resume that ends before it was confirmed is taken back instead."""
+    if unconfirmed(entry) is not None and hand_off.cause != "stopped":
+        if hand_off.outcome == "not_started":
+            return rolled_back(entry, f"it could not be started: {hand_off.detail}", now=now)
+        how = describe(replace(hand_off, detail=""))
+        return rolled_back(entry, f"it {how} before it had confirmed its session", now=now)
+    return closed(entry, hand_off, death=death, now=now)
 
 
 def delivered(entry: Entry, *, now: int) -> Entry:

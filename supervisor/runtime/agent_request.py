@@ -13,7 +13,7 @@ from supervisor.core.profile import AskMode, Policy
 MAX_PROMPT_BYTES = 16 * 1024 * 1024
 
 
-class AgentRequest(Struct, frozen=True, kw_only=True):
+class AgentRequest(Struct, frozen=True, kw_only=True, tag="launch"):
     """One agent as the user wants it. `after` and `parent_name` name agents of the same batch; `where` it was asked for
     stands before what is wrong with it."""
 
@@ -38,3 +38,23 @@ class AgentRequest(Struct, frozen=True, kw_only=True):
     tree: str | None = None
     terminal: Terminal = Terminal()
     where: str = ""
+
+
+class ResumeRequest(Struct, frozen=True, kw_only=True, tag="resume"):
+    """One agent to be resumed. `name` and `cwd` are for people and windows, the record says what counts.
+
+    `parent`: its new parent; `inside`: the agent that resumes it, its parent where it has none that lives. `text`: what
+    it is to do, at the end of its wake prompt.
+    """
+
+    entry_id: str
+    name: str
+    cwd: str
+    mode: Mode = "headless"
+    parent: ParentRef | None = None
+    inside: ParentRef | None = None
+    text: str | None = None
+    terminal: Terminal = Terminal()
+
+
+Request = AgentRequest | ResumeRequest

@@ -26,9 +26,9 @@ from supervisor.core.entry import (
     WindDownReason,
     WindingDown,
     is_live,
+    unconfirmed,
 )
 from supervisor.core.identity import ProcessKey, ProcessRef
-from supervisor.core.launch_plan import command_line
 from supervisor.core.liveness import Now
 from supervisor.core.ports import Exit, SpawnFailed, SpawnRequest
 from supervisor.core.restarts import GiveUp, StartAt, next_start
@@ -47,6 +47,8 @@ from supervisor.runtime.look import Look, heir_of
 from supervisor.runtime.parts import Parts
 from supervisor.runtime.proof import Proof
 from supervisor.runtime.record import Record
+from supervisor.runtime.resume_watch import ResumeWatch
+from supervisor.runtime.start_line import start_line
 from supervisor.runtime.tree_end import Leftovers, ask_to_stop, kill_tree, names
 
 Report = Callable[[str, str], None]
@@ -69,6 +71,7 @@ class KeptAgent:
         self._stop_began = 0
         self._proof = Proof(parts)
         self._leftovers = Leftovers(parts)
+        self._resume = ResumeWatch()
         self.at_rest = False
         self._released = False
         self.transcript = entry.output.transcript
@@ -187,7 +190,7 @@ class KeptAgent:
         self._exit = None
         plan = self.entry.plan
         try:
-            argv = self._argv()
+            argv = start_line(self.entry)
         except OSError as error:
             return self._spawn_failed(f"its prompt cannot be read: {error.strerror}", now)
         output_from = self._proof.output_size(self.entry)
@@ -216,29 +219,19 @@ class KeptAgent:
     def _environment(self) -> dict[str, str]:
         return {**self._env, **own_environment(self.entry, home=self._parts.home)}
 
-    def _argv(self) -> tuple[str, ...]:
-        """The command line of this generation: a session that the CLI knows already is resumed, not made again.
-
-        Raises:
-            OSError: the prompt cannot be read.
-        """
-        plan = self.entry.plan
-        prompt = self._proof.prompt(plan.prompt_file) if plan.prompt_at is not None else ""
-        return command_line(plan, session=self.entry.generation.resumes, prompt=prompt)
-
     def _spawn_failed(self, why: str, now: Now) -> None:
         tally = death(Exit(), now)
         end = not_started(why, cause="spawn_failed", now=now.wall_ms)
         again = self._decide(replace(end, outcome="exited"), now, tally)
         if isinstance(again, StartAt):
             return self._restart(again, tally, now)
-        self.record.change(lambda e: transitions.closed(e, end, death=tally, now=now.wall_ms))
+        self.record.change(lambda e: transitions.over(e, end, death=tally, now=now.wall_ms))
         return self._report(self.entry.key, "ended")
 
     def close_unstarted(self, why: str, now: Now, *, cause: Literal["stopped", "lost"] = "stopped") -> None:
         """It never ran, and is not started behind the user's back."""
         end = not_started(why, cause=cause, now=now.wall_ms)
-        self.record.change(lambda e: transitions.closed(e, end, now=now.wall_ms))
+        self.record.change(lambda e: transitions.over(e, end, now=now.wall_ms))
         self._report(self.entry.key, "ended")
 
     # -- running
@@ -252,6 +245,12 @@ class KeptAgent:
             self.record.change(found)
             if self.is_ready and not was_ready:
                 self._report(self.entry.key, "ready")
+        verdict = self._resume.judge(self.entry, waited_ms=self._proof.waited_ms(now))
+        if verdict == "confirmed":
+            self.record.change(lambda e: transitions.confirmed(e, now=now.wall_ms))
+            self._report(self.entry.key, "ready")
+        elif verdict == "failed":
+            self.stop()
         return self._proof.next_look(self.entry, now)
 
     def last_look(self, now: Now) -> None:
@@ -299,13 +298,15 @@ class KeptAgent:
         detail = f"{hand_off.detail}; {again.why}" if hand_off.detail else again.why
         if self.entry.plan.restart.policy != "temporary":
             hand_off = replace(hand_off, detail=detail)
-        self.record.change(lambda e: transitions.closed(e, hand_off, death=tally, now=now.wall_ms))
+        self.record.change(lambda e: transitions.over(e, hand_off, death=tally, now=now.wall_ms))
         self._report(self.entry.key, "ended")
         return None
 
     def _decide(self, end: HandOff, now: Now, tally: Death) -> StartAt | GiveUp:
         if not isinstance(self.entry.state, Running | Starting):
             return GiveUp("its parent was lost")
+        if unconfirmed(self.entry):
+            return GiveUp("its resume was not confirmed")
         return next_start(
             self.entry.plan.restart,
             want=self.entry.want,
@@ -377,6 +378,8 @@ class KeptAgent:
 
     def _mark_winding_down(self, now: Now) -> None:
         """Visible in `ps` when the end takes longer than a tick; the wish itself is on disk from the start."""
+        if unconfirmed(self.entry) is not None:  # its state holds what is on record again
+            return
         if isinstance(self.entry.state, Running) and now.monotonic_ns - self._stop_began >= TICK_MS * MS:
             reason: WindDownReason = "user_cleanup" if self.entry.want == "down" else "parent_shutdown"
             self.record.change(lambda e: transitions.winding_down(e, reason, now=now.wall_ms))
@@ -387,5 +390,5 @@ class KeptAgent:
         hand_off = ended(end, self.entry.plan, stopped=True, now=now.wall_ms, survivors=survivors)
         if self.entry.want == "down" and self.entry.parent is None:  # whoever wanted it down is told by `stop`
             hand_off = replace(hand_off, delivered_at=now.wall_ms)
-        self.record.change(lambda e: transitions.stopped(e, hand_off, now=now.wall_ms))
+        self.record.change(lambda e: self._resume.over(e, hand_off, now=now.wall_ms))
         self._report(self.entry.key, "ended")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -27,15 +28,17 @@ from supervisor.core.entry import (
     Starting,
     is_live,
 )
-from supervisor.core.errors import BadInput, Refused, SupervisorError
+from supervisor.core.errors import BadInput, Fenced, Refused, SupervisorError
 from supervisor.core.ids import agent_name
 from supervisor.core.launch_plan import LaunchPlan, LaunchRequest, plan_launch
+from supervisor.core.leases import owner_of_words
 from supervisor.core.profile import HOOKED, LaunchProfile
 from supervisor.core.spawn_limits import check_limits
 from supervisor.core.text import bounded, is_text
 from supervisor.runtime.agent_request import MAX_PROMPT_BYTES, AgentRequest
 from supervisor.runtime.compose import Context
 from supervisor.runtime.intents import Draft
+from supervisor.runtime.scan import alive
 
 
 class Launcher:
@@ -54,6 +57,8 @@ class Launcher:
             SupervisorError: the first thing that is wrong.
             LimitReached: one agent too many, too deep, or too many below one parent.
         """
+        for request in requests:
+            self._refuse_held(request, entries)
         taken = {e.name for e in entries if is_live(e)}
         out: dict[str, Draft] = {}
         for request in requests:
@@ -71,6 +76,17 @@ class Launcher:
                 raise type(error)(f"{request.where}: {error.message}", hint=error.hint) from None
         check_limits(self._context.spawn_limits, [d.entry for d in out.values()], entries)
         return list(out.values())
+
+    def _refuse_held(self, request: AgentRequest, entries: Sequence[Entry]) -> None:
+        """A session that is named among the arguments must not be in use: most CLIs let two write into one."""
+        owner = owner_of_words(request.words, entries, partial(alive, self._context.parts)) if request.words else None
+        if owner is not None:
+            raise Fenced(
+                f"the session that is named for {request.name or request.profile} is in use by {owner.name} "
+                f"({owner.entry_id}, {owner.status}) (fence: session_held)",
+                hint=f"See: supervisor why {owner.entry_id}",
+                fence="session_held",
+            )
 
     def _name(self, request: AgentRequest, taken: set[str]) -> str:
         if request.name is not None:
@@ -176,6 +192,7 @@ class Launcher:
             plan,
             argv=(first, *plan.argv[1:]),
             resume_argv=(first, *plan.resume_argv[1:]) if plan.resume_argv else (),
+            resume_lines={m: replace(line, argv=(first, *line.argv[1:])) for m, line in plan.resume_lines.items()},
         )
 
     def _which(self, binary: str, path: str, cwd: str, name: str) -> str:

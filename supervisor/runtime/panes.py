@@ -19,7 +19,7 @@ from supervisor.core.ending import describe
 from supervisor.core.entry import Entry, Terminal
 from supervisor.core.errors import NotFound, Refused, SupervisorError
 from supervisor.core.timing import MS, READY_TIMEOUT_MS
-from supervisor.runtime.agent_request import MAX_PROMPT_BYTES, AgentRequest
+from supervisor.runtime.agent_request import MAX_PROMPT_BYTES, AgentRequest, Request
 from supervisor.runtime.compose import Context
 from supervisor.runtime.starting import run_foreground
 
@@ -30,7 +30,7 @@ _OF_THE_PANE = ("TMUX", "TMUX_PANE", "TERM", "COLORTERM", "TERM_PROGRAM", "TERM_
 class PaneRequest(Struct, frozen=True):
     """What the pane's keeper is to do, with the launcher's environment."""
 
-    request: AgentRequest
+    request: Request
     env: dict[str, str]
 
 
@@ -41,7 +41,7 @@ class PaneAnswer(Struct, frozen=True):
     why: str = ""
 
 
-def open_pane(context: Context, request: AgentRequest) -> Entry:
+def open_pane(context: Context, request: Request) -> Entry:
     """Open the pane and wait for the agent's record.
 
     Raises:
@@ -57,7 +57,7 @@ def open_pane(context: Context, request: AgentRequest) -> Entry:
     try:
         new_window(
             context.self_argv("_pane", context.places.home, number),
-            name=request.name or request.profile,
+            name=request.name or (request.profile if isinstance(request, AgentRequest) else request.entry_id),
             cwd=request.cwd,
             env=context.env,
         )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from supervisor.core import transitions
-from supervisor.core.entry import Entry, Running
+from supervisor.core.entry import Entry, Running, unconfirmed
 from supervisor.core.errors import BadInput
 from supervisor.core.ids import session_id
 from supervisor.core.liveness import Now
@@ -59,7 +59,8 @@ class Proof:
         wrote = self._wrote_session(after, file)
         proven = (entry.plan.ready == "output" and bool(head)) or wrote
         proven = proven or (entry.plan.ready == "session" and after.generation.session is not None)
-        if wrote and not (entry.plan.capture_key or entry.generation.session):
+        says = entry.plan.capture_key and entry.output.transcript
+        if wrote and not (says or entry.generation.session):
             session = _stored(entry)  # it says nothing itself: that it writes into the file of this id is its proof
         if not (session or file or (proven and _unready(entry))):
             return None
@@ -81,7 +82,8 @@ class Proof:
         """The session file exists, and is this generation's work: an earlier one's proves nothing about a restart."""
         context = entry.agent.resume_context
         file = found or (context.session_file if context else None)
-        if entry.plan.ready != "session_file" or file is None or not isinstance(entry.state, Running):
+        shown = entry.plan.ready == "session_file" or (unconfirmed(entry) and not entry.output.transcript)
+        if not shown or file is None or not isinstance(entry.state, Running):
             return False
         modified = self._parts.session_files.modified_ms(file)  # 0: a hook tells of it before it is there
         again = bool(entry.deaths or entry.generation.resumes)
@@ -91,10 +93,14 @@ class Proof:
         """When to look again: often at first, then at every tick, and not for ever."""
         if not self.due(entry):
             return None
-        waited = (now.monotonic_ns - (self._began or now.monotonic_ns)) / MS
+        waited = self.waited_ms(now)
         if not _unready(entry) and waited > CAPTURE_TIMEOUT_MS:
             return None
         return now.monotonic_ns + (LOOK_MS if waited < 40 * TICK_MS else TICK_MS) * MS
+
+    def waited_ms(self, now: Now) -> float:
+        """Since the first look."""
+        return (now.monotonic_ns - self._began) / MS if self._began is not None else 0.0
 
     def known_session(self, entry: Entry) -> str | None:
         """The session that the CLI knows already (it has proven to be in it, or its file was seen): it is resumed."""
@@ -106,13 +112,6 @@ class Proof:
         """Where the output of the generation that is about to start will begin."""
         transcript = entry.output.transcript
         return (self._parts.transcripts.size(transcript) or 0) if transcript else 0
-
-    def prompt(self, path: str | None) -> str:
-        """The prompt's text, for a CLI that takes it on its command line."""
-        if path is None:
-            return ""
-        with open(path, "rb") as file:
-            return file.read().decode(errors="surrogateescape")
 
     def _lacks_session(self, entry: Entry) -> bool:
         """Its output tells, and has not yet."""

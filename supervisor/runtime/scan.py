@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from supervisor.adapters.driver_box import DriverBox
 from supervisor.core.entry import Entry, is_live
 from supervisor.core.identity import Seen
-from supervisor.core.liveness import Beat, Judgement, Sighting, beat_age_ms, judge, watched
+from supervisor.core.liveness import Beat, Judgement, Sighting, beat_age_ms, judge, process_alive, watched
 from supervisor.core.reconcile import Action, Attach, Change, Remove, reconcile
 from supervisor.core.timing import MS
 from supervisor.runtime.parts import Parts
@@ -91,6 +91,12 @@ def judge_all(parts: Parts, entries: Sequence[Entry], beats: Mapping[str, Beat |
             now=now,
         )
     return out
+
+
+def alive(parts: Parts, entry: Entry) -> bool | None:
+    """Whether the recorded process of an entry lives, whatever its state says; None when it cannot be judged."""
+    ref = entry.generation.process
+    return process_alive(ref, parts.processes.probe(ref.key.pid) if ref else None, parts.now())
 
 
 def plan(parts: Parts, seen: Scan) -> tuple[Action, ...]:

@@ -20,7 +20,7 @@ from supervisor.runtime.intents import Draft, start_all
 
 _LENGTH = 8
 _MAX_FDS = 4
-_Packed = tuple[Entry, dict[bytes, bytes], bytes | None]
+_Packed = tuple[Entry, dict[bytes, bytes], bytes | None, Entry | None]
 
 _planted: list[socket.socket] = []
 """At most one: the socket to the keeper-to-be of this process."""
@@ -120,9 +120,9 @@ def _receive(launcher: socket.socket) -> tuple[list[Draft], list[int]] | None:
 def _packed(draft: Draft) -> _Packed:
     """Variables may hold bytes that are no UTF-8."""
     env = {os.fsencode(name): os.fsencode(value) for name, value in draft.env.items()}
-    return draft.entry, env, draft.prompt
+    return draft.entry, env, draft.prompt, draft.before
 
 
 def _unpacked(packed: _Packed) -> Draft:
-    entry, env, prompt = packed
-    return Draft(entry, {os.fsdecode(name): os.fsdecode(value) for name, value in env.items()}, prompt)
+    entry, env, prompt, before = packed
+    return Draft(entry, {os.fsdecode(name): os.fsdecode(value) for name, value in env.items()}, prompt, before)

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from supervisor.adapters.atomic_file import lock
 from supervisor.core import transitions
-from supervisor.core.entry import Entry, Terminal
+from supervisor.core.entry import Entry, Terminal, is_live
 from supervisor.core.errors import Refused
-from supervisor.core.timing import MS
+from supervisor.core.timing import KILL_WAIT_MS, MS, STOP_REPLY_MS
 from supervisor.runtime.activation import Activated, activate
-from supervisor.runtime.agent_request import AgentRequest
+from supervisor.runtime.agent_request import AgentRequest, Request, ResumeRequest
 from supervisor.runtime.compose import Context
 from supervisor.runtime.forking import News, read_news, run_here
 from supervisor.runtime.intents import Draft, start_all
@@ -31,8 +31,8 @@ from supervisor.runtime.parentage import refuse_inside_sandbox
 from supervisor.runtime.seed import sow
 
 Until = Literal["spawned", "ready"]
-Choose = Callable[[Activated], Sequence[AgentRequest]]
-"""Which agents to start, given what is on record (under the lock of names)."""
+Choose = Callable[[Activated], Sequence[Request]]
+"""Which agents to start or to resume, given what is on record (under the lock of names)."""
 
 
 class Started(Struct, frozen=True):
@@ -64,7 +64,7 @@ def start_detached(
     with names_lock(context) as names:
         activated = activate(context)
         refuse_inside_sandbox(context, activated.seen.entries)
-        drafts = Launcher(context).drafts(choose(activated), activated.seen.entries)
+        drafts = _drafts(context, choose(activated), activated)
         if not drafts:
             return activated, []
         news = sow(context, drafts, keep=(names,))
@@ -76,11 +76,31 @@ def start_detached(
     return activated, results
 
 
+def _drafts(context: Context, requests: Sequence[Request], activated: Activated) -> list[Draft]:
+    """What is to be started anew, checked as a whole, then what is to be resumed."""
+    new = [r for r in requests if isinstance(r, AgentRequest)]
+    drafts = Launcher(context).drafts(new, activated.seen.entries) if new else []
+    resumes = [r for r in requests if isinstance(r, ResumeRequest)]
+    if resumes:
+        from supervisor.runtime.resuming import Resumer
+
+        resumer = Resumer(context, activated)
+        drafts += [resumer.draft(r) for r in resumes]
+    return drafts
+
+
 def ring_parents(context: Context, drafts: Sequence[Draft], activated: Activated) -> None:
     """The parents' keepers look for the new keeper, so that its death would not go unnoticed until the next scan."""
     parents = {d.entry.parent.session_id for d in drafts if d.entry.parent}
     for keeper in {e.keeper.keeper_id for e in activated.seen.entries if e.session_id in parents}:
         context.bells.ring(keeper)
+
+
+def _patience_ms(draft: Draft) -> int:
+    """The profile's time to prove itself; a resume that fails is stopped as well before its record is taken back."""
+    plan = draft.entry.plan
+    taken_back = plan.stop_grace_ms + KILL_WAIT_MS + STOP_REPLY_MS if draft.before is not None else 0
+    return plan.ready_timeout_ms + taken_back
 
 
 class _Wait:
@@ -96,7 +116,7 @@ class _Wait:
         self._talks = True
         self._heard: dict[str, set[str]] = {key: set() for key in self._drafts}
         clock = context.clock
-        patience = max(d.entry.plan.ready_timeout_ms for d in drafts) * (2 if len(drafts) > 1 else 1)
+        patience = max(_patience_ms(d) for d in drafts) * (2 if len(drafts) > 1 else 1)
         self._deadline = clock.monotonic_ns() + patience * MS
 
     def results(self, fd: int) -> list[Started]:
@@ -124,14 +144,16 @@ class _Wait:
             self._tell(self._drafts[item.key], item.what)
 
     def _all_there(self) -> bool:
-        return all(heard & {*self._goal, "ended"} for heard in self._heard.values())
+        return all(heard & {*self._goal, "ended", "lost"} for heard in self._heard.values())
 
     def _result(self, draft: Draft) -> Started:
         entry = self._context.store.read(draft.entry.key) or draft.entry
         heard = self._heard[draft.entry.key]
+        if "lost" in heard:
+            return Started(entry, False, "lost")
         if heard & self._goal:  # it has been up, also when it has ended since
             return Started(entry, True)
-        if entry.hand_off is not None:
+        if not is_live(entry):
             return Started(entry, False, "ended")
         return Started(entry, False, "timeout" if self._talks else "keeper_lost")
 
@@ -142,11 +164,12 @@ def run_foreground(
     *,
     announce: Callable[[Entry], None] = lambda _entry: None,
     started: Callable[[str], None] = lambda _key: None,
+    ready: Callable[[Entry], None] = lambda _entry: None,
 ) -> Entry:
     """Be the keeper of one agent that shares our terminal; returns its last record.
 
     `announce` is called before it is spawned (afterwards the screen is its own), `started` with its key once its start,
-    or its end, is on record.
+    or its end, is on record, `ready` once it is proven up.
 
     Raises:
         SupervisorError: refused before anything was started.
@@ -155,20 +178,27 @@ def run_foreground(
         activated = activate(context)
         refuse_inside_sandbox(context, activated.seen.entries)
         requests = [_on_this_terminal(r) for r in choose(activated)]
-        (draft,) = Launcher(context).drafts(requests, activated.seen.entries)
+        (draft,) = _drafts(context, requests, activated)
         held = os.dup(names)
 
     def fill(keeper: Keeper, report: Report) -> None:
         start_all(context, [draft], keeper, report)
         os.close(held)
+        if not keeper.agents:
+            raise Refused(f"{draft.entry.name} was resumed by another command at the same time")
         announce(keeper.agents[0].entry)
 
+    def report(key: str, what: str) -> None:
+        started(key)
+        if what == "ready" and (entry := context.store.read(key)) is not None:
+            ready(entry)
+
     with _terminal_kept():
-        run_here(context, fill, foreground=True, report=lambda key, _what: started(key))
+        run_here(context, fill, foreground=True, report=report)
     return _deliver(context, draft.entry.key) or draft.entry
 
 
-def _on_this_terminal(request: AgentRequest) -> AgentRequest:
+def _on_this_terminal(request: Request) -> Request:
     """It shares our terminal, unless that is a pane which the request names already."""
     return replace(request, terminal=Terminal(kind="foreground")) if request.terminal.kind == "detached" else request
 

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from supervisor.core.ending import describe
-from supervisor.core.entry import Entry, Resumable, Running, Starting, WindingDown, grace_of, is_live
+from supervisor.core.entry import (
+    Entry,
+    Resumable,
+    Running,
+    Starting,
+    WindingDown,
+    failed_resume,
+    grace_of,
+    is_live,
+    unconfirmed,
+)
 from supervisor.core.liveness import Verdict, beat_age_ms
 from supervisor.core.text import span
 from supervisor.runtime.parts import Parts
@@ -147,7 +157,9 @@ def why(parts: Parts, entry: Entry, seen: Scan, asks: Sequence[str] = ()) -> str
 def _state_sentences(entry: Entry, now: int) -> Sequence[str]:
     state = entry.state
     out = []
-    if isinstance(state, Running) and state.ready_at is None:
+    if unconfirmed(entry) is not None:
+        out.append(f"It is being resumed and has not confirmed yet that it is in session {entry.generation.resumes}.")
+    elif isinstance(state, Running) and state.ready_at is None:
         out.append(f"It has not proven itself up yet ({entry.plan.ready}).")
     if isinstance(state, Starting) and state.waits_for:
         out.append("It waits for others to be ready.")
@@ -160,6 +172,8 @@ def _state_sentences(entry: Entry, now: int) -> Sequence[str]:
         out.append(f"It lives on for {span(max(grace.until - now, 0))}, then its keeper ends it unless it is adopted.")
     if entry.want == "down" and is_live(entry):
         out.append("It is wanted down.")
+    if (failed := failed_resume(entry)) is not None:
+        out.append(f"Its last resume came to nothing: {failed.why}.")
     if entry.hand_off:
         out.append(f"It {'was ' if entry.hand_off.outcome == 'signaled' else ''}{describe(entry.hand_off)}.")
     if entry.deaths and is_live(entry):
@@ -177,10 +191,11 @@ def _advice(entry: Entry, seen: Scan) -> str:
         how = f"`supervisor adopt {entry.name} --as SESSION` gives it a new parent"
         return f"{how}, `supervisor release {entry.name}` ends it."
     if isinstance(entry.state, Resumable):
-        return "its session can be resumed."
+        return f"go on with it: supervisor resume {entry.name}."
     if entry.hand_off:
         read = f"read `supervisor logs {entry.name}`; " if entry.output.transcript else ""
-        return f"{read}launch it again if it is still needed."
+        again = f"supervisor resume {entry.name} goes on with it" if entry.agent.resume_context else "launch it again"
+        return f"{read}{again} if it is still needed."
     if judged.verdict.value == "stale":
         return (
             f"its keeper (pid {entry.keeper.process.key.pid}) is hung, stopped or starved: see whether it is stopped."

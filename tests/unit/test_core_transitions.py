@@ -11,13 +11,17 @@ from supervisor.core.entry import (
     Closed,
     Death,
     Entry,
+    FailedResume,
+    Generation,
     KeeperRef,
+    ParentRef,
     Resumable,
     ResumeContext,
     Running,
     Starting,
     Status,
     WindingDown,
+    failed_resume,
 )
 from supervisor.core.errors import EXIT_INTERNAL, IllegalMove
 from supervisor.testing import STATUSES, make_entry, make_hand_off, make_ref
@@ -25,13 +29,15 @@ from supervisor.testing import STATUSES, make_entry, make_hand_off, make_ref
 NOW = 1_750_000_100_000
 DEATH = Death(at=NOW, boot_id="boot-1", monotonic_ns=5, code=3)
 
+PARENT = ParentRef(session_id="session-parent")
+
 ALLOWED = {
-    "starting": {"starting", "running", "winding_down", "closed"},
+    "starting": {"starting", "running", "winding_down", "resumable", "closed"},
     "running": {"starting", "running", "winding_down", "resumable", "closed"},
     "winding_down": {"running", "winding_down", "resumable", "closed"},
     "resumable": {"starting", "winding_down", "resumable", "adopted", "closed"},
     "adopted": {"running", "winding_down", "resumable", "closed"},
-    "closed": {"closed"},
+    "closed": {"closed", "starting"},
 }
 MOVES: dict[str, Callable[[Entry], Entry]] = {
     "starting": lambda e: transitions.restarting(e, nonce="n2", death=DEATH, attempt=1, not_before=None, now=NOW),
@@ -40,7 +46,22 @@ MOVES: dict[str, Callable[[Entry], Entry]] = {
     "resumable": lambda e: transitions.resumable(e, make_hand_off(), now=NOW),
     "closed": lambda e: transitions.closed(e, make_hand_off(), now=NOW),
 }
+OF_A_RESUME: dict[tuple[str, str], Callable[[Entry], Entry]] = {
+    ("resumable", "starting"): lambda e: transitions.resuming(e, nonce="n2", session="s", now=NOW),
+    ("closed", "starting"): lambda e: transitions.resuming(e, nonce="n2", session="s", now=NOW),
+    ("starting", "resumable"): lambda _: transitions.rolled_back(claimed("resumable"), "why", now=NOW),
+}
 PAIRS = [(source, target) for source in STATUSES for target in STATUSES]
+
+
+def claimed(status: Status) -> Entry:
+    """One that was claimed for a resume."""
+    return transitions.resuming(make_entry(status=status), nonce="n2", session="s", now=NOW)
+
+
+def move(source: str, target: str) -> Callable[[Entry], Entry]:
+    """The function that makes this move."""
+    return OF_A_RESUME.get((source, target), MOVES.get(target, lambda e: e))
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
@@ -50,7 +71,7 @@ def test_the_table_allows_exactly_the_moves_of_the_design(source: Status, target
 
 @pytest.mark.parametrize(("source", "target"), [p for p in PAIRS if p[1] in MOVES and p[1] in ALLOWED[p[0]]])
 def test_a_legal_move_leads_to_its_state(source: Status, target: Status) -> None:
-    assert target == MOVES[target](make_entry(status=source)).status
+    assert target == move(source, target)(make_entry(status=source)).status
 
 
 @pytest.mark.parametrize(("source", "target"), [p for p in PAIRS if p[1] in MOVES and p[1] not in ALLOWED[p[0]]])
@@ -156,4 +177,60 @@ def test_a_wish_to_stop_keeps_the_state() -> None:
 
 
 def test_no_move_touches_the_revision() -> None:
-    assert {1} == {MOVES[t](make_entry(status=s)).revision for s, t in PAIRS if t in MOVES and t in ALLOWED[s]}
+    assert {1} == {move(s, t)(make_entry(status=s)).revision for s, t in PAIRS if t in MOVES and t in ALLOWED[s]}
+
+
+# -- resuming
+
+
+@pytest.mark.parametrize("status", ["resumable", "closed"])
+def test_a_claim_for_a_resume_keeps_what_comes_back(status: Status) -> None:
+    before = make_entry(status=status, parent=PARENT, want="down", stop_grace_ms=5)
+    after = transitions.resuming(before, nonce="n2", session="s", now=NOW, parent=None)
+    assert (after.want, after.stop_grace_ms, after.parent, after.generation) == (
+        "up",
+        None,
+        None,
+        Generation(nonce="n2", resumes="s"),
+    )
+    back = transitions.rolled_back(after, "it came up in another session", now=NOW)
+    assert (back.status, back.parent, back.agent) == (status, PARENT, before.agent)
+    assert failed_resume(back) == FailedResume(at=NOW, why="it came up in another session")
+
+
+@pytest.mark.parametrize("status", ["starting", "running", "winding_down", "adopted"])
+def test_only_who_has_ended_is_claimed_for_a_resume(status: Status) -> None:
+    with pytest.raises(IllegalMove):
+        transitions.resuming(make_entry(status=status), nonce="n2", session="s", now=NOW)
+
+
+def test_a_resumed_agent_is_ready_by_its_confirmation_and_by_nothing_else() -> None:
+    running = transitions.spawned(claimed("resumable"), make_ref(), now=NOW)
+    assert transitions.ready(running, now=NOW) == running
+    assert transitions.confirmed(running, now=7).state == Running(since=NOW, ready_at=7)
+
+
+def test_a_resume_that_ends_before_it_was_confirmed_is_taken_back() -> None:
+    running = transitions.spawned(claimed("closed"), make_ref(), now=NOW)
+    after = transitions.over(running, make_hand_off(code=3), now=NOW)
+    assert (after.status, after.hand_off) == ("closed", make_hand_off())
+    assert (found := failed_resume(after)) is not None
+    assert found.why == "it exited with 3 before it had confirmed its session"
+
+
+def test_a_resume_that_is_stopped_is_an_end_like_any_other() -> None:
+    running = transitions.spawned(claimed("resumable"), make_ref(), now=NOW)
+    after = transitions.over(running, make_hand_off(cause="stopped"), now=NOW)
+    assert (after.status, after.hand_off, failed_resume(after)) == ("closed", make_hand_off(cause="stopped"), None)
+
+
+def test_a_new_claim_forgets_the_last_failure() -> None:
+    failed = transitions.rolled_back(claimed("closed"), "first", now=NOW)
+    again = transitions.resuming(failed, nonce="n3", session="s", now=NOW)
+    assert failed_resume(transitions.rolled_back(again, "second", now=8)) == FailedResume(at=8, why="second")
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_without_a_resume_there_is_nothing_to_take_back(status: Status) -> None:
+    with pytest.raises(IllegalMove):
+        transitions.rolled_back(make_entry(status=status), "why", now=NOW)

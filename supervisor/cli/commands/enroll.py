@@ -18,7 +18,7 @@ def command(pid: int, session: str | None, profile: str | None, name: str | None
 
     It is watched, its end is recorded. Nothing is done to it: only a `stop` that names it signals it.
     """
-    from supervisor.cli.commands.launch import print_started
+    from supervisor.cli.starting import print_started
     from supervisor.runtime.enrolling import NO_PROFILE, enroll
 
     entry = enroll(open_context(), pid, session=session, profile=profile, name=name)

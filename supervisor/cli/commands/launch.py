@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -17,12 +16,10 @@ from supervisor.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from supervisor.core.entry import Entry, ParentRef
+    from supervisor.core.entry import ParentRef
     from supervisor.runtime.activation import Activated
     from supervisor.runtime.agent_request import AgentRequest
     from supervisor.runtime.compose import Context
-    from supervisor.runtime.intents import Draft
-    from supervisor.runtime.starting import Started
 
 
 @click.command(
@@ -71,19 +68,23 @@ def command(as_json: bool, dry_run: bool, tmux: bool, detach: bool, wait_for: st
         from supervisor.cli.tmux_launch import launch_in_tmux
 
         return launch_in_tmux(context, choice.request, as_json=as_json)
+    from supervisor.cli.starting import detached, in_foreground
+
     if choice.foreground(detach, wait_for):
-        return _foreground(context, choice)
-    return _detached(context, choice, wait_for or "ready", as_json=as_json)
+        return in_foreground(context, choice.request)
+    return detached(context, choice.request, wait_for or "ready", as_json=as_json)
 
 
 class _Choice:
     """The command line as a request, given what is on record."""
 
     def __init__(self, context: Context, given: dict[str, object], *, interactive: bool, tmux: bool) -> None:
+        from supervisor.cli.starting import launched_by_an_agent
+
         self._context = context
         self._given = given
         self._interactive = interactive or tmux
-        self.inside = _launched_by_an_agent(context)
+        self.inside = launched_by_an_agent(context)
 
     def foreground(self, detach: bool, wait_for: str | None) -> bool:
         """Detached when asked, when something is to be waited for, or when an agent launches."""
@@ -159,18 +160,13 @@ class _Choice:
         return out
 
     def _parent(self, activated: Activated) -> ParentRef | None:
-        from supervisor.core.entry import as_parent, is_live
-        from supervisor.core.errors import Refused
-        from supervisor.core.resolve import resolve
+        from supervisor.cli.starting import named_parent
         from supervisor.runtime.parentage import by_flags, from_environment
 
         entries = activated.seen.entries
         wanted = _text(self._given["parent"])
         if wanted is not None:
-            parent = resolve(wanted, entries)
-            if not is_live(parent):
-                raise Refused(f"{parent.name} is {parent.status}, it cannot be a parent", hint="Name a running agent")
-            return as_parent(parent)
+            return named_parent(wanted, entries)
         session, pid = _text(self._given["parent_session"]), _text(self._given["parent_pid"])
         if session is not None or pid is not None:
             found = by_flags(session, pid, entries)
@@ -179,17 +175,6 @@ class _Choice:
         if found.warning:
             note(found.warning)
         return found.parent
-
-
-def _launched_by_an_agent(context: Context) -> bool:
-    """By the environment; without a terminal also by descent: an enrolled agent's tool shell names nobody."""
-    if context.env.get("SUPERVISOR_SESSION_ID"):
-        return True
-    if sys.stdin.isatty():
-        return False
-    from supervisor.runtime.parentage import recorded_ancestor
-
-    return recorded_ancestor(context, context.store.list()) is not None
 
 
 def _text(value: object) -> str | None:
@@ -227,101 +212,3 @@ def _dry_run(context: Context, choice: _Choice, *, as_json: bool) -> int:
                 f"path      {path} ({'enforced by the CLI' if plan.paths_enforced else 'recorded, not enforced'})"
             )
     return 0
-
-
-def _foreground(context: Context, choice: _Choice) -> int:
-    from supervisor.core.ending import describe, exit_status
-    from supervisor.core.text import printable
-    from supervisor.runtime.starting import run_foreground
-
-    def announce(entry: Entry) -> None:
-        if sys.stderr.isatty():
-            print(printable(f"supervisor: {entry.name} · session {entry.session_id}"), file=sys.stderr)
-
-    entry = run_foreground(context, choice.request, announce=announce)
-    end = entry.hand_off
-    if end is None:
-        note(f"{entry.name}: its record was taken over by another keeper; see: supervisor show {entry.name}")
-        return 1
-    if end.outcome == "not_started" or end.survivors:
-        note(f"{entry.name} {describe(end)}")
-    return exit_status(end)
-
-
-def _detached(context: Context, choice: _Choice, wait_for: str, *, as_json: bool) -> int:
-    from supervisor.runtime.starting import start_detached
-
-    def tell(draft: Draft, what: str) -> None:
-        pass
-
-    until = "spawned" if wait_for == "spawned" else "ready"
-    _, (started,) = start_detached(
-        context,
-        choice.request,
-        until="spawned" if until == "spawned" else "ready",
-        tell=tell,
-    )
-    if not started.reached:
-        return _failed(context, started, as_json=as_json)
-    print_started(started.entry, as_json=as_json)
-    if wait_for == "exit":
-        from supervisor.cli.waiting import wait_for_exits
-
-        return wait_for_exits(context, [started.entry])
-    return 0
-
-
-def print_started(entry: Entry, *, as_json: bool) -> None:
-    """What was started, for people or as JSON."""
-    process = entry.generation.process
-    pid = process.key.pid if process else None
-    if as_json:
-        print_json(
-            {
-                "name": entry.name,
-                "entryId": entry.entry_id,
-                "sessionId": entry.session_id,
-                "pid": pid,
-                "role": entry.role,
-                "parentSessionId": entry.parent.session_id if entry.parent else None,
-                "status": entry.status,
-                "transcript": entry.output.transcript,
-            }
-        )
-        return
-    for label, value in (
-        ("name", entry.name),
-        ("session", entry.session_id),
-        ("pid", pid),
-        ("transcript", entry.output.transcript),
-    ):
-        if value is not None:
-            click.echo(f"{label:<11}{value}")
-
-
-def _failed(context: Context, started: Started, *, as_json: bool) -> int:
-    """Say what happened, with the end of the transcript."""
-    from supervisor.adapters.transcripts import tail_lines
-    from supervisor.core.ending import describe
-    from supervisor.core.text import printable
-
-    entry = started.entry
-    if started.why == "ended" and entry.hand_off:
-        problem = f"{entry.name} {describe(entry.hand_off)} before it was up"
-    elif started.why == "timeout":
-        problem = (
-            f"{entry.name} runs, but has not proven itself up within {entry.plan.ready_timeout_ms // 1000} s "
-            f"({entry.plan.ready}); see: supervisor why {entry.name}"
-        )
-    else:
-        problem = f"{entry.name}: its keeper died while starting it. Run: supervisor reconcile"
-    tail = b""
-    if entry.output.transcript:
-        tail, _ = tail_lines(entry.output.transcript, 20)
-    text = printable(tail.decode(errors="replace")).rstrip()
-    if as_json:
-        print_json({"name": entry.name, "entryId": entry.entry_id, "error": problem, "output": text})
-    note(problem)
-    if text and not as_json:
-        print("\n".join(f"  | {line}" for line in text.splitlines()), file=sys.stderr)
-    return 1

@@ -1,0 +1,94 @@
+"""`supervisor resume`: go on with an agent that has ended, in its own session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from supervisor.cli.common import agent_argument, complete_agents, json_option, note, open_context
+
+if TYPE_CHECKING:
+    from supervisor.core.entry import Entry, ParentRef
+    from supervisor.core.launch_plan import Mode
+    from supervisor.runtime.activation import Activated
+    from supervisor.runtime.agent_request import ResumeRequest
+    from supervisor.runtime.compose import Context
+
+
+@click.command(
+    "resume",
+    epilog="Examples: supervisor resume lead   |   supervisor resume tests --detach --prompt 'now fix what fails'",
+)
+@agent_argument()
+@click.option("--parent", metavar="ID", shell_complete=complete_agents, help="Its new parent, a running agent.")
+@click.option("--prompt", metavar="TEXT", help="What it is to do [default: go on with its task].")
+@click.option("--detach", is_flag=True, help="Run in the background [default when resumed by an agent].")
+@click.option("--tmux", is_flag=True, help="Run in a new tmux window.")
+@json_option
+def command(agent_id: str, parent: str | None, prompt: str | None, detach: bool, tmux: bool, as_json: bool) -> int:
+    """Go on with an agent that has ended: the same agent, the same session, the same folder.
+
+    It counts as resumed once it has confirmed its session. Otherwise its record is as it was, with the reason. An agent
+    that runs, a session that is in use, a folder that is gone: refused with code 5 before anything is started.
+    """
+    from supervisor.cli.starting import detached, in_foreground, launched_by_an_agent
+
+    context = open_context()
+    in_background = detach or (not tmux and launched_by_an_agent(context))
+    choice = _Choice(context, agent_id, parent, prompt, mode="headless" if in_background else "interactive")
+    if tmux:
+        from supervisor.cli.tmux_launch import launch_in_tmux
+
+        return launch_in_tmux(context, choice.request, as_json=as_json)
+    if in_background:
+        return detached(context, choice.request, "ready", as_json=as_json)
+    return in_foreground(context, choice.request)
+
+
+class _Choice:
+    """The command line as a request, given what is on record."""
+
+    def __init__(self, context: Context, wanted: str, parent: str | None, prompt: str | None, *, mode: Mode) -> None:
+        self._context = context
+        self._wanted = wanted
+        self._parent = parent
+        self._prompt = prompt
+        self._mode = mode
+
+    def request(self, activated: Activated) -> list[ResumeRequest]:
+        """The one request.
+
+        Raises:
+            SupervisorError: no such agent, or a parent that is none.
+        """
+        from supervisor.cli.starting import named_parent
+        from supervisor.core.resolve import resolve
+        from supervisor.runtime.agent_request import ResumeRequest
+
+        entries = activated.seen.entries
+        entry = resolve(self._wanted, entries)
+        self._warn(entry)
+        return [
+            ResumeRequest(
+                entry_id=entry.entry_id,
+                name=entry.name,
+                cwd=entry.plan.cwd,
+                mode=self._mode,
+                parent=named_parent(self._parent, entries) if self._parent is not None else None,
+                inside=self._inside(activated),
+                text=self._prompt,
+            )
+        ]
+
+    def _inside(self, activated: Activated) -> ParentRef | None:
+        from supervisor.runtime.parentage import from_environment
+
+        return from_environment(self._context, activated.seen.entries).parent
+
+    def _warn(self, entry: Entry) -> None:
+        from supervisor.runtime.resuming import missing_variables
+
+        missing = missing_variables(self._context, entry)
+        if missing:
+            note(f"{entry.name} was launched with --env {', '.join(missing)}: not set here, so it goes on without")

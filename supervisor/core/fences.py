@@ -1,0 +1,37 @@
+"""Fences: what stops a resume, an adoption or a release, each with its code. Pure; docs/reference/recovery.md."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+FenceCode = Literal[
+    "alive",
+    "claimed",
+    "cwd_gone",
+    "cycle",
+    "mode",
+    "no_proof",
+    "no_resume_context",
+    "no_session",
+    "session_ended",
+    "session_file_gone",
+    "session_held",
+    "task_blocked",
+    "task_done",
+    "task_mismatch",
+    "tasks_unreadable",
+    "unknown",
+    "worktree_gone",
+]
+
+CODES: tuple[FenceCode, ...] = get_args(FenceCode)
+
+
+class Fence(Struct, frozen=True):
+    """A boundary that was met: its code, the reason in words, and what to do."""
+
+    code: FenceCode
+    why: str
+    hint: str = ""

@@ -5,6 +5,8 @@ Whatever an agent has written is printable, bounded, and stands behind a bar: it
 
 from __future__ import annotations
 
+import signal
+import sys
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,12 +14,16 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from supervisor.cli.asking import full_text, summary
+from supervisor.core.ending import describe
+from supervisor.core.entry import Running, is_live
 from supervisor.core.inbox import Inbox, Sending
 from supervisor.core.line_edit import Press, Typing
 from supervisor.core.text import one_line, printable, span
 
 if TYPE_CHECKING:
     from supervisor.core.entry import Entry
+    from supervisor.runtime.attending import Scope
+    from supervisor.runtime.compose import Context
     from supervisor.runtime.deciding import Pending
     from supervisor.runtime.inbox import Frame, Screen
 
@@ -51,11 +57,25 @@ While an ask is on the screen its timeout waits. When it has gone, keys are not 
 goes to another ask than the one you saw. Any key closes this help."""
 
 
-class View:
-    """Draws frames, and keeps the pager's place."""
+def sit(context: Context, scope: Scope, *, once: bool) -> int:
+    """Be an inbox on this terminal until it is left; its exit code. What was done in it stands below it."""
+    from supervisor.runtime.inbox import run
 
-    def __init__(self, title: str) -> None:
+    fds = (sys.stdin.fileno(), sys.stdout.fileno())
+    view = View(scope.title, tree=scope.id if scope.kind == "tree" else None)
+    left = run(context.parts, context.asks, scope, view, terminal=fds, once=once)
+    if left.code != 128 + signal.SIGHUP:  # there is nobody to read it
+        for notice in left.notices:
+            sys.stdout.write(one_line(notice) + "\n")
+    return left.code
+
+
+class View:
+    """Draws frames, and keeps the pager's place. `tree`: while nothing waits, how its agents are."""
+
+    def __init__(self, title: str, *, tree: str | None = None) -> None:
         self._title = title
+        self._tree = tree
         self._top = 0
         self._page = 1
         self._lines: Sequence[str] = ()
@@ -83,7 +103,7 @@ class View:
         head = self._head(state, at, width)
         foot, cursor = _foot(state, at, width)
         room = max(at.rows - len(head) - len(foot), 0)
-        body = _body(state, at, width, room)
+        body = _body(state, at, width, room, self._tree)
         lines = [*head, *body, *[""] * (room - len(body)), *foot][-at.rows :]
         if cursor is not None:
             cursor = (cursor[0], len(lines) - len(foot) + cursor[1])
@@ -111,17 +131,36 @@ class View:
         return [*shown, *[""] * (self._page - len(shown)), set_cell_size(f"── {where} ── {keys}", width).rstrip()]
 
 
-def _body(state: Inbox, at: Screen, width: int, room: int) -> list[str]:
+def _body(state: Inbox, at: Screen, width: int, room: int, tree: str | None) -> list[str]:
     if state.mode == "helping":
         lines = [part for line in _HELP.split("\n") for part in textwrap.wrap(line, width) or [""]]
         return lines[:room]
     if at.item is None:
         waits = "Press Enter to go on." if state.mode == "lost" else "No ask waits. New ones appear here."
-        return ["", waits][:room]
+        return ["", waits, *(agents_of(tree, at.entries, room - 2) if tree else ())][:room]
     facts = _facts(at.item, at, width)[: max(room - 2, 0)]
     value = str(at.item.request.value or at.item.request.message)
     lines = [*facts, "", *_value(value, width, max(room - len(facts) - 1, 1))]
     return lines if len(lines) <= room else [line for line in lines if line][:room]
+
+
+def agents_of(tree: str, entries: Sequence[Entry], most: int) -> list[str]:
+    """How the agents of a tree are, a line each, those that live first; no more lines than there is room for."""
+    latest = {e.name: e for e in sorted(entries, key=lambda e: e.started_at) if e.tree == tree}
+    shown = sorted(latest.values(), key=lambda e: not is_live(e))
+    lines = [f"  {one_line(e.name, 40):<20} {_how(e)}" for e in shown]
+    if len(lines) + 1 > most:
+        kept = max(most - 2, 0)
+        lines = [*lines[:kept], f"  and {len(lines) - kept} more"]
+    return ["", *lines]
+
+
+def _how(entry: Entry) -> str:
+    if entry.hand_off is not None:
+        return describe(entry.hand_off)
+    if isinstance(entry.state, Running):
+        return "up" if entry.state.ready_at is not None else "running, not proven up yet"
+    return entry.status
 
 
 def _facts(item: Pending, at: Screen, width: int) -> list[str]:

@@ -108,6 +108,11 @@ class Attending:
         except OSError as error:
             self.trouble = f"agents do not see this inbox, its mark cannot be written: {error.strerror}"
 
+    def is_over(self) -> bool:
+        """Whether this is a tree's inbox, of which nobody lives any more, and nothing waits in it."""
+        ours = [e for e in self.entries if e.tree == self._scope.id]
+        return self._scope.kind == "tree" and bool(ours) and not self.waiting and not any(map(is_live, ours))
+
     def leave(self) -> None:
         """Nobody attends or looks here any more. May be repeated."""
         for key in tuple(self._claimed):

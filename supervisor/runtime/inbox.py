@@ -152,7 +152,7 @@ class InboxLoop:
             if not self._away or self._come_back(now):
                 self._look(now)
                 self._draw(now)
-            if self.state.left:
+            if self.state.left or (self.state.mode == "reading" and self._attending.is_over()):
                 return 0
             until = now.monotonic_ns + TICK_MS * MS
             if self._terminal.keys.unfinished:

@@ -30,11 +30,11 @@ BUSY = ("requests", "responses", "claims")
 class Person:
     """Somebody at a terminal with an inbox on it. `screen` is what it shows now."""
 
-    def __init__(self, sv: Supervisor, *words: str, columns: int = 100, rows: int = 30) -> None:
+    def __init__(self, sv: Supervisor, *words: str, columns: int = 100, rows: int = 30, command: str = "inbox") -> None:
         env = {**sv.environment(), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
         self._child = pexpect.spawn(
             sv.argv[0],
-            [*sv.argv[1:], "inbox", *words],
+            [*sv.argv[1:], command, *words],
             env=env,
             cwd=str(sv.work),
             dimensions=(rows, columns),
@@ -93,7 +93,7 @@ class Person:
     def ended(self) -> int:
         """The exit code, once it has ended by itself."""
         self._child.expect(pexpect.EOF)
-        self.written()
+        self._all += self._child.before or ""
         self._child.wait()
         assert self._child.exitstatus is not None, f"killed by signal {self._child.signalstatus}"
         return int(self._child.exitstatus)
@@ -126,7 +126,7 @@ def sit(sv: Supervisor) -> Iterator[Sit]:
     """People at inboxes; they get up before the agents are stopped."""
     people: list[Person] = []
 
-    def at(*words: str, **how: int) -> Person:
+    def at(*words: str, **how: Any) -> Person:
         people.append(Person(sv, *words, **how))
         people[-1].sees("supervisor inbox")
         return people[-1]
@@ -376,6 +376,33 @@ def test_an_inbox_of_a_tree_attends_its_agents(sv: Supervisor, sit: Sit) -> None
     person.sees("· tree ")
     person.reads_and_types("│ echo hi", "a", "allowed: kid bash echo hi")
     says(sv, "kid", "ALLOWED bash echo hi")
+
+
+def test_up_on_a_terminal_is_the_inbox_of_its_tree_and_leaving_it_leaves_the_tree_running(
+    sv: Supervisor, sit: Sit
+) -> None:
+    prompt = f"WAIT_FILE: {sv.work}/go\nASK: bash echo hi\nSLEEP: 1000"
+    agents = {"lead": {"profile": "demo", "prompt": "SLEEP: 1000"}}
+    agents["kid"] = {"profile": "demo", "prompt": prompt, "parent": "lead"}
+    person = sit(str(sv.tree_file(agents)), command="up")
+    person.sees("· tree ", "No ask waits", "lead                 up", "kid                  up")
+    (sv.work / "go").touch()
+    person.reads_and_types("│ echo hi", "a", "allowed: kid bash echo hi")
+    says(sv, "kid", "ALLOWED bash echo hi")
+    person.types("q")
+    assert person.ended() == 0
+    assert "The tree runs on. Its inbox: supervisor inbox w/team-" in person.written()
+    assert {sv.row(n)["verdict"] for n in agents} == {"alive"}
+
+
+def test_the_inbox_of_up_ends_with_its_tree(sv: Supervisor, sit: Sit) -> None:
+    agents = {"one": {"profile": "demo", "prompt": f"WAIT_FILE: {sv.work}/go\nEXIT: 3"}}
+    person = sit(str(sv.tree_file(agents)), command="up")
+    person.sees("No ask waits")
+    (sv.work / "go").touch()
+    assert person.ended() == 0
+    assert "one                  exited with 3" in person.written()
+    assert "The tree runs on" not in person.written()
 
 
 def test_an_ask_from_three_levels_down_comes_once_and_is_seen_as_looked_at_all_the_way(

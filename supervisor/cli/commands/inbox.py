@@ -41,7 +41,9 @@ def command(wanted: str | None, once: bool, as_json: bool) -> int:
             "this terminal (TERM=dumb) cannot show an inbox",
             hint="Use: supervisor asks, and supervisor answer ID allow|deny",
         )
-    return _screen(context, scope, once=once)
+    from supervisor.cli.inbox_view import sit
+
+    return sit(context, scope, once=once)
 
 
 def _scope(context: Context, wanted: str | None) -> Scope:
@@ -86,18 +88,3 @@ def _lines(context: Context, scope: Scope, *, once: bool) -> int:
         print_json_line({"event": event, **summary(item, entries), **({"why": why} if why else {})})
 
     return follow(context.parts, context.asks, scope, tell, once=once, out=sys.stdout.fileno())
-
-
-def _screen(context: Context, scope: Scope, *, once: bool) -> int:
-    import signal
-
-    from supervisor.cli.inbox_view import View
-    from supervisor.core.text import one_line
-    from supervisor.runtime.inbox import run
-
-    fds = (sys.stdin.fileno(), sys.stdout.fileno())
-    left = run(context.parts, context.asks, scope, View(scope.title), terminal=fds, once=once)
-    if left.code != 128 + signal.SIGHUP:  # there is nobody to read it
-        for notice in left.notices:
-            click.echo(one_line(notice))
-    return left.code

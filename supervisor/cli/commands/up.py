@@ -11,6 +11,7 @@ from supervisor.cli.common import json_option, note, open_context, print_json
 if TYPE_CHECKING:
     from supervisor.runtime.activation import Activated
     from supervisor.runtime.agent_request import AgentRequest
+    from supervisor.runtime.compose import Context
     from supervisor.runtime.intents import Draft
     from supervisor.runtime.starting import Started
     from supervisor.runtime.trees import Tree
@@ -18,14 +19,15 @@ if TYPE_CHECKING:
 
 @click.command("up", epilog="Example: supervisor up team.toml")
 @click.argument("file", required=False, type=click.Path(dir_okay=False))
-@click.option("--wait", "wait_for", type=click.Choice(["spawned", "ready"]), default="ready", show_default=True)
+@click.option("--wait", "wait_for", type=click.Choice(["spawned", "ready"]), help="Return when [default: ready].")
+@click.option("--detach", is_flag=True, help="Return when all are up [default without a terminal].")
 @click.option("--dry-run", is_flag=True, help="Check the file, show the order of starts, and stop.")
 @json_option
-def command(file: str | None, wait_for: str, dry_run: bool, as_json: bool) -> int:
+def command(file: str | None, wait_for: str | None, detach: bool, dry_run: bool, as_json: bool) -> int:
     """Start a whole tree of agents from one TOML file [default: supervisor.toml].
 
     The file is checked whole before the first start. What runs already is left alone, so twenty `up` at once make one
-    tree.
+    tree. On a terminal it then is the inbox of that tree, as `supervisor inbox TREE` is: q leaves it, the tree runs on.
     """
     from supervisor.runtime.launching import Launcher
     from supervisor.runtime.scan import scan
@@ -46,8 +48,9 @@ def command(file: str | None, wait_for: str, dry_run: bool, as_json: bool) -> in
         if not as_json and what in ("ready", "ended"):
             click.echo(f"{draft.entry.name}: {what}")
 
+    sits = not (detach or wait_for or as_json) and _may_sit(context)
     activated, results = start_detached(
-        context, choose, until="spawned" if wait_for == "spawned" else "ready", tell=tell
+        context, choose, until="spawned" if sits or wait_for == "spawned" else "ready", tell=tell
     )
     before = running(activated.seen.entries, tree.tree_id)
     if as_json:
@@ -60,10 +63,36 @@ def command(file: str | None, wait_for: str, dry_run: bool, as_json: bool) -> in
         )
     elif before:
         click.echo(f"already running: {', '.join(sorted(before))}")
+    code = _sit(context, tree.tree_id) if sits else 0
     failed = [r for r in results if not r.reached]
     for result in failed:
         _tell_failure(result)
-    return 1 if failed else 0
+    return 1 if failed else code
+
+
+def _may_sit(context: Context) -> bool:
+    """A person at a terminal that can show an inbox; what an agent starts is its own business."""
+    import sys
+
+    shows = context.env.get("TERM", "dumb") != "dumb" and sys.stdin.isatty() and sys.stdout.isatty()
+    return shows and not context.env.get("SUPERVISOR_SESSION_ID")
+
+
+def _sit(context: Context, tree: str) -> int:
+    """The inbox of a tree; the exit code."""
+    from supervisor.cli.inbox_view import agents_of, sit
+    from supervisor.runtime.attending import Scope
+    from supervisor.runtime.trees import running
+
+    if not running(context.store.list(), tree):
+        return 0
+    code = sit(context, Scope(kind="tree", id=tree, title=f"tree {tree}"), once=False)
+    entries = context.store.list()
+    for line in agents_of(tree, entries, len(entries) + 3)[1:]:
+        click.echo(line)
+    if running(entries, tree):
+        click.echo(f"The tree runs on. Its inbox: supervisor inbox {tree}; its end: supervisor down {tree}")
+    return code
 
 
 def _started(result: Started) -> dict[str, object]:

@@ -9,6 +9,7 @@ from supervisor.core.ids import encode
 
 MARK = b"\n[supervisor: the older part of this transcript was dropped at its cap]\n"
 _CHUNK = 64 * 1024
+_TAIL = 1024 * 1024  # the line with which a CLI sums up holds its whole answer
 _KEEP = 16 * 1024 * 1024  # what is kept goes through memory
 
 
@@ -37,6 +38,10 @@ class TranscriptFiles:
     def head(self, path: str, start: int = 0) -> bytes:
         """The first bytes from `start` on; empty when there is no file."""
         return _at(path, start, _CHUNK)
+
+    def tail(self, path: str) -> bytes:
+        """The last bytes; empty when there is no file."""
+        return _at(path, max((self.size(path) or 0) - _TAIL, 0), _TAIL)
 
     def cap(self, path: str, limit: int) -> bool:
         """`cap` of this module."""

@@ -28,6 +28,6 @@ def as_driver(profile: LaunchProfile) -> LaunchProfile:
         prompt=replace(profile.prompt, headless="stdin"),
         session=session,
         ready=replace(profile.ready, when="session"),
-        stop=replace(profile.stop, signal="TERM", grace_seconds=grace, success_codes=(0, 143)),
+        stop=replace(profile.stop, signal="TERM", grace_seconds=grace, success_codes=(0,), success_line={}),
         process=ProcessRules(),
     )

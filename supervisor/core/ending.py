@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
 
 from supervisor.core.entry import MAX_SURVIVORS, Death, HandOff
 from supervisor.core.launch_plan import LaunchPlan
@@ -33,15 +35,25 @@ def signal_number(name: str) -> int:
 
 
 def ended(
-    end: Exit, plan: LaunchPlan, *, stopped: bool, now: int, leftovers: int = 0, survivors: Sequence[str] = ()
+    end: Exit,
+    plan: LaunchPlan,
+    *,
+    stopped: bool,
+    now: int,
+    output: bytes = b"",
+    leftovers: int = 0,
+    survivors: Sequence[str] = (),
 ) -> HandOff:
-    """The hand-off of an agent whose process has ended. An unknown end is neither success nor failure."""
+    """The hand-off of an agent whose process has ended; `output` is the end of what it printed.
+
+    An unknown end is neither success nor failure.
+    """
     notes = [f"{leftovers} of its processes still run (`supervisor stop` ends them)"] if leftovers else []
     success = None
     if end.signal is not None:
         success = False
     elif end.code is not None:
-        success = end.code in plan.success_codes
+        success = end.code in plan.success_codes and says_success(output, plan.success_line) is not False
     return HandOff(
         outcome="exited" if end.code is not None else "signaled" if end.signal is not None else "unknown",
         cause="stopped" if stopped else "ended",
@@ -52,6 +64,18 @@ def ended(
         detail="; ".join(notes),
         survivors=tuple(survivors)[:MAX_SURVIVORS],
     )
+
+
+def says_success(output: bytes, expected: Mapping[str, str | bool]) -> bool | None:
+    """Whether the last JSON line of an output is the one of work that is done; None when nothing can be told."""
+    for line in reversed(output.split(b"\n") if expected else ()):
+        try:
+            raw = msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue  # standard error goes to the same file
+        if isinstance(raw, dict):
+            return all(raw.get(key) == value for key, value in expected.items())
+    return None
 
 
 def not_started(why: str, *, cause: str, now: int) -> HandOff:

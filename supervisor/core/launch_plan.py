@@ -85,6 +85,7 @@ class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     stop_signal: str = "TERM"
     stop_grace_ms: int = 10_000
     success_codes: tuple[int, ...] = (0,)
+    success_line: dict[str, str | bool] = {}
     follow: Literal["leader", "tree"] = "leader"
     restart: RestartPlan = RestartPlan()
     asks_mode: AskMode | None = None
@@ -176,6 +177,7 @@ def _compiled(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
         stop_signal=profile.stop.signal,
         stop_grace_ms=int(profile.stop.grace_seconds * 1000),
         success_codes=profile.stop.success_codes,
+        success_line=profile.stop.success_line,
         follow=profile.process.follow,
         restart=_restart(profile, request),
         asks_mode=request.asks_mode or profile.asks.mode,

@@ -124,11 +124,16 @@ class Link(_Table, frozen=True):
 
 
 class Stop(_Table, frozen=True):
-    """The stop signal of a cooperative end, the time for it, and which ends count as success."""
+    """The stop signal of a cooperative end, the time for it, and which ends count as success.
+
+    `success_line`: what the last JSON line of a headless agent's output holds when it has done its work; then the exit
+    code alone, which may be 0 for one that was interrupted, is no success.
+    """
 
     signal: Literal["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL"] = "TERM"
     grace_seconds: Annotated[float, Meta(ge=0, le=600)] = 10
     success_codes: tuple[int, ...] = (0,)
+    success_line: dict[str, str | bool] = {}
 
 
 class ProcessRules(_Table, frozen=True):

@@ -288,7 +288,7 @@ class KeptAgent:
             if again_at is not None:
                 return again_at
         tally = death(end, now)
-        hand_off = ended(end, self.entry.plan, stopped=False, now=now.wall_ms, leftovers=len(left))
+        hand_off = ended(end, self.entry.plan, stopped=False, now=now.wall_ms, output=self._said(), leftovers=len(left))
         again = self._decide(hand_off, now, tally)
         if isinstance(again, StartAt):
             if left:
@@ -301,6 +301,11 @@ class KeptAgent:
         self.record.change(lambda e: transitions.over(e, hand_off, death=tally, now=now.wall_ms))
         self._report(self.entry.key, "ended")
         return None
+
+    def _said(self) -> bytes:
+        """The end of its output, where that tells more than its exit code."""
+        transcript = self.entry.output.transcript
+        return self._parts.transcripts.tail(transcript) if transcript and self.entry.plan.success_line else b""
 
     def _decide(self, end: HandOff, now: Now, tally: Death) -> StartAt | GiveUp:
         if not isinstance(self.entry.state, Running | Starting):
@@ -387,7 +392,7 @@ class KeptAgent:
     def _stopped(self, now: Now, survivors: tuple[str, ...]) -> None:
         self.last_look(now)
         end = self._exit or Exit()
-        hand_off = ended(end, self.entry.plan, stopped=True, now=now.wall_ms, survivors=survivors)
+        hand_off = ended(end, self.entry.plan, stopped=True, now=now.wall_ms, output=self._said(), survivors=survivors)
         if self.entry.want == "down" and self.entry.parent is None:  # whoever wanted it down is told by `stop`
             hand_off = replace(hand_off, delivered_at=now.wall_ms)
         self.record.change(lambda e: self._resume.over(e, hand_off, now=now.wall_ms))

@@ -28,6 +28,10 @@ class MemoryTranscripts:
         """The first bytes from `start` on; empty when there is none."""
         return self.content.get(path, b"")[start:]
 
+    def tail(self, path: str) -> bytes:
+        """The last bytes; empty when there is none."""
+        return self.content.get(path, b"")
+
     def cap(self, path: str, limit: int) -> bool:
         """Keep the newer half of one over `limit` bytes."""
         if len(self.content[path]) <= limit:

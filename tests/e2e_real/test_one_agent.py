@@ -286,7 +286,7 @@ def test_the_exit_code_is_read_as_the_profile_says(rig: Rig, cli: str) -> None:
 
     assert stop_one.code == 0, stop_one.err
     assert ends(rig, "done", "code", "success", "cause") == [0, True, "ended"]
-    assert ends(rig, "stopped", "code", "success", "cause") == [TERM_CODE, True, "stopped"]
+    assert ends(rig, "stopped", "code", "success", "cause") == [TERM_CODE, False, "stopped"]
     # pi in JSON mode ends with 0 also when the model has refused (a note in its profile)
     expected = {"claude": [1, False, "ended"], "pi": [0, True, "ended"]}[cli]
     assert ends(rig, "failed", "code", "success", "cause") == expected

@@ -2,7 +2,16 @@
 
 import pytest
 
-from supervisor.core.ending import death, describe, ended, exit_status, not_started, signal_name, signal_number
+from supervisor.core.ending import (
+    death,
+    describe,
+    ended,
+    exit_status,
+    not_started,
+    says_success,
+    signal_name,
+    signal_number,
+)
 from supervisor.core.entry import MAX_SURVIVORS, Death, HandOff
 from supervisor.core.liveness import Now
 from supervisor.core.ports import Exit
@@ -42,6 +51,35 @@ def test_leftovers_are_told() -> None:
 def test_survivors_are_named_up_to_a_bound() -> None:
     many = [f"pid {n}" for n in range(MAX_SURVIVORS + 5)]
     assert tuple(many[:MAX_SURVIVORS]) == ended(Exit(), PLAN, stopped=True, now=5, survivors=many).survivors
+
+
+RESULT = {"type": "result", "is_error": False}
+DONE = b'{"type":"result","is_error":false,"result":"done"}'
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (DONE + b"\n", True),
+        (b'{"type":"message"}\n' + DONE + b"\nwarning on stderr\n\n", True),
+        (b'{"type":"result","is_error":true}\n', False),
+        (DONE + b'\n{"type":"message"}\n', False),
+        (b'{"type":"result"}\n', False),
+        (b"", None),
+        (b"no JSON\n[1]\n", None),
+        (b'is_error":false,"result":"the middle of a very long line"}\n', None),
+    ],
+)
+def test_the_last_line_tells_whether_the_work_is_done(output: bytes, expected: bool | None) -> None:
+    assert says_success(output, RESULT) is expected
+
+
+def test_an_exit_code_of_0_is_no_success_when_the_output_says_otherwise() -> None:
+    plan = make_plan(success_line=RESULT)
+    said = [ended(Exit(code=0), plan, stopped=False, now=1, output=o).success for o in (DONE, b'{"type":"x"}', b"")]
+    assert said == [True, False, True]
+    assert ended(Exit(code=1), plan, stopped=False, now=1, output=DONE).success is False
+    assert ended(Exit(), plan, stopped=False, now=1, output=DONE).success is None
 
 
 @pytest.mark.parametrize(

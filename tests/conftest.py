@@ -16,6 +16,12 @@ MARK = "SUPERVISOR_TEST_MARK"
 SETTLE_SECONDS = 5.0  # what an ending keeper may take on a busy machine; nobody left means no wait
 
 
+def pytest_configure() -> None:
+    """A shell that runs us in the background has SIGINT ignored, and every command of a test would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files in tests/data anew")
 

@@ -10,7 +10,10 @@ KEY = "sk-dummy-for-the-fake-model-0123456789"
 
 
 def codex_home(tmp: Path, port: int) -> dict[str, str]:
-    """A new `CODEX_HOME` below `tmp`; codex's own variables."""
+    """A new `CODEX_HOME` below `tmp`; codex's own variables.
+
+    Its sandbox makes `.git`, `.agents` and `.codex` in every folder it may write: not in the machine's /tmp.
+    """
     home = tmp / "codex"
     home.mkdir(parents=True)
     (home / "config.toml").write_text(
@@ -18,6 +21,9 @@ def codex_home(tmp: Path, port: int) -> dict[str, str]:
 model = "fake-1"
 model_provider = "fake"
 check_for_update_on_startup = false
+
+[sandbox_workspace_write]
+exclude_slash_tmp = true
 
 [model_providers.fake]
 name = "fake"

@@ -3,7 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-FILES = ("test_real_agents.py", "test_one_agent.py", "test_pid_reuse.py", "test_many.py", "test_endurance.py")
+FILES = (
+    "test_real_agents.py",
+    "test_driven.py",
+    "test_one_agent.py",
+    "test_pid_reuse.py",
+    "test_many.py",
+    "test_endurance.py",
+)
 """The main job first."""
 
 CLIS = ("claude", "pi", "codex", "gemini", "opencode")

@@ -243,7 +243,7 @@ exec tail -f /dev/null
 
 def nasty_tool(rig: Rig) -> tuple[str, Path]:
     """A tool of four processes: itself, one that ignores TERM, one in a session of its own, one without a parent."""
-    pids, script = rig.tmp / "tool.pids", rig.cwd / "tool.sh"
+    pids, script = rig.cwd / "tool.pids", rig.cwd / "tool.sh"  # a sandbox lets it write nowhere else
     script.write_text(NASTY_TOOL.format(pids=shlex.quote(str(pids))))
     return f"RUN: sh {shlex.quote(str(script))}", pids
 

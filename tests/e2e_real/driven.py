@@ -1,0 +1,127 @@
+"""What the tests of driven CLIs need to know of each: how to make it ask, what it told the model, where its session is.
+
+One `Kind` for each; the checks in `test_driven.py` are the same for all.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.e2e_real.processes import below, command, until
+from tests.e2e_real.rig import COMMAND_SECONDS, Done, Rig, Row
+
+BUSY = "tail -f /dev/null"
+MARK = "touch MARK"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One driven CLI. `asks`, `asks_below`: a prompt by which it asks for that command, itself or in a sub-session.
+
+    `runs`: a prompt by which it runs a command that nobody needs to be asked about (with `words` after --). `results`:
+    what the model was told of its tool calls. `sessions`: the files in which it keeps one. `told`: whether the model
+    learns why it was denied. `one_writer`: whether the CLI itself refuses a second process in a session.
+    """
+
+    profile: str
+    driver: str
+    command: tuple[str, ...]
+    asks: Callable[[str], str]
+    asks_below: Callable[[str], str] | None
+    runs: Callable[[str], str]
+    results: Callable[[dict[str, Any]], list[str]]
+    sessions: Callable[[Rig, str], list[Path]]
+    words: tuple[str, ...] = ()
+    told: bool = True
+    one_writer: bool = False
+
+    def launch(self, rig: Rig, prompt: str, *options: str, name: str = "kid") -> Row:
+        """A child of whatever the options say, with this prompt."""
+        words = ("--", *self.words) if self.words else ()
+        return rig.launch(self.profile, "--name", name, *options, "--prompt-file", "-", *words, stdin=prompt.encode())
+
+    def by_hand(self, rig: Rig, *options: str, prompt: str = "hello") -> Done:
+        """The driver as a command of somebody, outside of any agent."""
+        argv = [
+            sys.executable,
+            "-P",
+            "-m",
+            "supervisor.drivers",
+            self.driver,
+            *options,
+            "--",
+            *self.command,
+            *self.words,
+        ]
+        done = subprocess.run(
+            argv,
+            env=rig.env,
+            cwd=rig.cwd,
+            input=prompt.encode(),
+            capture_output=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def told_of_tools(self, rig: Rig) -> list[str]:
+        """The tool results of the request that had most of them."""
+        found = [self.results(request.get("req", {})) for request in rig.model.requests()]
+        return max(found, key=len, default=[])
+
+    def __str__(self) -> str:
+        return self.profile
+
+
+def codex_escalates(cmd: str) -> str:
+    """A command that is to run outside of Codex's sandbox, which it asks for."""
+    wanted = {"cmd": cmd, "sandbox_permissions": "require_escalated", "justification": "a test"}
+    return f"TOOL: exec_command {json.dumps(wanted)}"
+
+
+def codex_spawns(cmd: str) -> str:
+    """A sub-session that does so."""
+    return f"TOOL: multi_agent_v1/spawn_agent {json.dumps({'message': codex_escalates(cmd)})}"
+
+
+def codex_results(request: dict[str, Any]) -> list[str]:
+    """Outputs of calls, and what was said into the turn after a denial."""
+    items = [i for i in request.get("input", []) if isinstance(i, dict)]
+    calls = [i for i, item in enumerate(items) if str(item.get("type", "")).endswith("_call_output")]
+    after = items[calls[0] :] if calls else []
+    return [json.dumps(item.get("output") or item.get("content")) for item in after if item.get("role") != "assistant"]
+
+
+def codex_sessions(rig: Rig, session: str) -> list[Path]:
+    """Its rollout file."""
+    return sorted(Path(rig.env["CODEX_HOME"]).glob(f"sessions/*/*/*/rollout-*-{session}.jsonl"))
+
+
+CODEX = Kind(
+    profile="codex",
+    driver="codex",
+    command=("codex", "app-server"),
+    asks=codex_escalates,
+    asks_below=codex_spawns,
+    runs=lambda cmd: f"RUN: {cmd}",
+    results=codex_results,
+    sessions=codex_sessions,
+    one_writer=True,
+)
+
+KINDS = [CODEX]
+
+
+def tool(agent: int, line: str = BUSY) -> int:
+    """The process of the agent's tool that runs a command line, once it does."""
+    return until(lambda: next((p for p in below(agent) if command(p) == line), None), f"{line} below pid {agent}")
+
+
+def cli_of(driver: int) -> int:
+    """The CLI: the child of a driver that is nobody's tool."""
+    return until(lambda: next((p for p in below(driver) if os.getsid(p) == p), None), f"a CLI below pid {driver}")

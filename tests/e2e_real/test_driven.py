@@ -1,0 +1,276 @@
+"""Real CLIs behind their drivers: the same promises for each, whatever its protocol."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e_real.clis import DUMMY_KEY
+from tests.e2e_real.driven import BUSY, KINDS, MARK, Kind, cli_of, tool
+from tests.e2e_real.homes import KEY
+from tests.e2e_real.processes import below, command, environ, kill, runs, until, watched_command_lines
+from tests.e2e_real.rig import Rig, Row, kill_keeper
+from tests.e2e_real.test_asks import NOBODY, REASON, answer, asks, demo, ended, mark, mode, over, waiting_ask
+from tests.e2e_real.test_one_agent import (
+    AWKWARD,
+    MIB,
+    assert_never_seen,
+    await_pids,
+    nasty_tool,
+    prompts_at_the_model,
+    stop,
+)
+
+pytestmark = pytest.mark.real
+
+NO_SESSION = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.fixture(params=KINDS, ids=str)
+def kind(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Kind:
+    """Each driven CLI in turn."""
+    found: Kind = request.param
+    record_property("cli", found.profile)
+    return found
+
+
+def family(rig: Rig, kind: Kind, prompt: str) -> tuple[Row, Row]:
+    """A scripted parent that keeps asks, and a driven child."""
+    mode(rig, "hold")
+    lead = demo(rig, "lead")
+    return lead, kind.launch(rig, prompt, "--parent", "lead")
+
+
+def session_of(rig: Rig, name: str = "kid") -> str:
+    """What it has proven."""
+    found: str = rig.entry(name)["generation"]["session"]
+    return found
+
+
+# ---------------------------------------------------------------- a turn
+
+
+def test_a_turn_with_its_session_proven_and_its_prompt_intact(rig: Rig, kind: Kind) -> None:
+    secret = "SECRET-PROMPT-4711"
+    with watched_command_lines() as lines:
+        kind.launch(rig, f"{AWKWARD}\n{secret}")
+        ended(rig, "kid")
+
+    session = session_of(rig)
+    context = rig.entry("kid")["agent"]["resumeContext"]
+    (file,) = kind.sessions(rig, session)
+    assert (context["providerSessionId"], context["sessionFile"]) == (session, str(file))
+    until(lambda: f"{AWKWARD}\n{secret}" in prompts(rig), lambda: f"the prompt at the model: {prompts(rig)}")
+    assert not list(rig.cwd.rglob("PWNED"))
+    assert_never_seen(lines, secret, KEY, DUMMY_KEY)
+    said = rig.transcript(rig.row("kid"))
+    assert f"[session {session}]" in said
+    assert "TOOLRESULT<<(none)>> [turn 1]" in said
+    assert '{"' not in said.replace("TOOLRESULT", "")
+    rig.assert_nothing_left()
+
+
+def prompts(rig: Rig) -> list[str]:
+    """User texts in all requests, of either shape."""
+    found = prompts_at_the_model(rig)
+    for request in rig.model.requests():
+        for item in request.get("req", {}).get("input", []):
+            if isinstance(item, dict) and item.get("role") == "user":
+                found += [part.get("text", "") for part in item.get("content") or [] if isinstance(part, dict)]
+    return found
+
+
+def test_a_prompt_of_a_mebibyte_arrives_intact(rig: Rig, kind: Kind) -> None:
+    line = "0123456789 abcdef 'quoted' $(x) é\n"
+    text = (line * (MIB // len(line.encode()) + 1)).encode()[: MIB - 4].decode(errors="ignore") + "END"
+
+    kind.launch(rig, text)
+
+    ended(rig, "kid")
+    assert text in prompts(rig)
+    rig.assert_nothing_left()
+
+
+# ---------------------------------------------------------------- asks
+
+
+def test_an_allowed_ask_runs_and_a_denied_one_does_not(rig: Rig, kind: Kind) -> None:
+    lead, kid = family(rig, kind, kind.asks(MARK))
+
+    ask = waiting_ask(rig)
+    assert (ask["session"], ask["requester"]) == (lead["sessionId"], kid["sessionId"])
+    assert (ask["tool"], ask["value"], ask["cwd"]) == ("bash", MARK, str(rig.cwd))
+    assert not mark(rig).exists(), "it has not waited"
+    answer(rig, ask, "allow")
+    ended(rig, "kid")
+    assert mark(rig).exists()
+
+    kind.launch(rig, kind.asks("touch OTHER"), "--parent", "lead", name="other")
+    answer(rig, waiting_ask(rig), "deny", "--reason", REASON)
+    ended(rig, "other")
+    assert not (rig.cwd / "OTHER").exists()
+    told = "\n".join(kind.told_of_tools(rig))
+    assert not kind.told or REASON in told, told
+    assert f"denied by the user at session '{lead['sessionId']}': {REASON}" in rig.transcript(rig.row("other"))
+    over(rig)
+
+
+def test_with_nobody_to_decide_it_is_refused_and_that_is_no_users_will(rig: Rig, kind: Kind) -> None:
+    demo(rig, "lead")
+    kind.launch(rig, kind.asks(MARK), "--parent", "lead")
+
+    ended(rig, "kid")
+    assert not mark(rig).exists()
+    said = rig.transcript(rig.row("kid"))
+    assert "is not serving forwarded permission requests" in said
+    told = "\n".join(kind.told_of_tools(rig))
+    assert not kind.told or NOBODY in told, told
+    over(rig)
+
+
+def test_a_sub_session_asks_too(rig: Rig, kind: Kind) -> None:
+    if kind.asks_below is None:
+        pytest.skip(f"{kind} has no sub-sessions")
+    family(rig, kind, kind.asks_below(MARK))
+
+    answer(rig, waiting_ask(rig), "allow")
+
+    ended(rig, "kid")
+    assert mark(rig).exists(), "the turn was not over before its sub-session was"
+    over(rig)
+
+
+# ---------------------------------------------------------------- told while it runs
+
+
+def test_an_interrupt_ends_the_turn_and_a_follow_up_begins_another_in_the_same_session(rig: Rig, kind: Kind) -> None:
+    kid = kind.launch(rig, kind.runs(BUSY))
+    busy = tool(kid["pid"])
+
+    assert rig.run("interrupt", "kid").code == 0
+    until(lambda: not runs(busy), f"the end of the tool {busy}")
+    until(lambda: "the turn has been interrupted" in rig.transcript(kid), lambda: rig.transcript(kid))
+    assert rig.row("kid")["verdict"] == "alive", "the agent stays"
+    session = session_of(rig)
+
+    sent = rig.run("send", "kid", "--prompt-file", "-", stdin=b"and now?")
+    assert sent.code == 0, sent.err
+    ended(rig, "kid")
+    assert re.search(r"\[turn [23]\]", rig.transcript(kid)), rig.transcript(kid)
+    assert session_of(rig) == session
+    assert rig.run("send", "kid", "--", "too late").code == 1
+    rig.assert_nothing_left()
+    assert list((rig.state / "drivers").iterdir()) == []
+
+
+# ---------------------------------------------------------------- its end
+
+
+def test_stop_amid_a_tool_leaves_nothing(rig: Rig, kind: Kind) -> None:
+    prompt, path = nasty_tool(rig)
+    kid = kind.launch(rig, kind.runs(prompt.removeprefix("RUN: ")))
+    pids = in_view(path, kid)
+
+    stop(rig, "kid")
+
+    assert [pid for pid in pids if runs(pid)] == []
+    hand_off = rig.hand_off("kid")
+    assert (hand_off["code"], hand_off["success"], hand_off["survivors"]) == (143, True, [])
+
+
+def in_view(path: Path, kid: Row) -> list[int]:
+    """The tool's processes as seen from here: in a sandbox it has written pids of its own."""
+    await_pids(path, 4)
+    return until(lambda: [p for p in below(kid["pid"]) if command(p) == BUSY], f"tools below {kid['pid']}")
+
+
+def test_a_killed_driver_runs_nothing_and_leaves_nothing(rig: Rig, kind: Kind) -> None:
+    _, kid = family(rig, kind, kind.asks(MARK))
+    waiting_ask(rig)
+    cli = cli_of(kid["pid"])
+
+    kill(kid["pid"])
+
+    assert rig.hand_off("kid")["signal"] == "KILL"
+    until(lambda: not runs(cli), f"the end of the CLI {cli}")
+    until(lambda: asks(rig) == [], lambda: f"no ask is left: {asks(rig)}")
+    assert not mark(rig).exists()
+    over(rig)
+
+
+def test_a_killed_driver_amid_a_tool_leaves_nothing(rig: Rig, kind: Kind) -> None:
+    kid = kind.launch(rig, kind.runs(BUSY))
+    busy, cli = tool(kid["pid"]), cli_of(kid["pid"])
+
+    kill(kid["pid"])
+
+    until(lambda: not runs(busy) and not runs(cli), f"the end of tool {busy} and CLI {cli}")
+    rig.assert_nothing_left()
+
+
+def test_what_a_killed_driver_and_keeper_leave_is_found_and_ended(rig: Rig, kind: Kind) -> None:
+    kid = kind.launch(rig, kind.runs(BUSY))
+    busy, cli = tool(kid["pid"]), cli_of(kid["pid"])
+
+    kill_keeper(rig.row("kid"))
+    kill(kid["pid"])
+    stopped = rig.run("stop", "kid")
+
+    assert stopped.code == 0, stopped.err
+    assert [pid for pid in (busy, cli) if runs(pid)] == []
+    rig.assert_no_process_left()
+
+
+# ---------------------------------------------------------------- resuming
+
+
+def test_a_resume_is_the_same_session_or_nothing(rig: Rig, kind: Kind) -> None:
+    kind.launch(rig, "hello")
+    ended(rig, "kid")
+    session = session_of(rig)
+
+    again = kind.by_hand(rig, "--resume", session)
+    assert (again.code, again.err) == (0, ""), again
+    assert f"[session {session}]" in again.out
+    assert "[turn 2]" in again.out
+
+    before = len(rig.model.requests())
+    unknown = kind.by_hand(rig, "--resume", NO_SESSION)
+    assert unknown.code == 1
+    assert "[error]" in unknown.out
+    assert kind.sessions(rig, NO_SESSION) == []
+    assert len(rig.model.requests()) == before, "no turn was begun"
+    rig.assert_nothing_left()
+
+
+def test_a_second_writer_is_refused(rig: Rig, kind: Kind) -> None:
+    if not kind.one_writer:
+        pytest.skip(f"{kind} has no lock of its own: the lease of `resume` is what there is")
+    kid = kind.launch(rig, kind.runs(BUSY))
+    busy = tool(kid["pid"])
+
+    second = kind.by_hand(rig, "--resume", session_of(rig))
+
+    assert second.code == 1
+    assert "one writer at a time" in second.out
+    assert runs(busy), "the first one goes on"
+    stop(rig, "kid")
+
+
+def test_a_driver_that_was_started_by_hand_ends_only_its_own(rig: Rig, kind: Kind) -> None:
+    """Also from inside an agent's tool, whose environment names that agent."""
+    other = rig.launch("shell", "--name", "other", "--", "sh", "-c", f"exec {BUSY}")
+    names = {n: v for n, v in environ(other["pid"]).items() if n.startswith("SUPERVISOR_")}
+    rig.env |= names
+
+    done = kind.by_hand(rig)
+
+    assert done.code == 0, done
+    assert runs(other["pid"])
+    assert rig.entry("other")["generation"]["session"] is None
+    assert list((rig.state / "drivers").glob("*")) == []
+    for name in names:
+        if name != "SUPERVISOR_HOME":
+            del rig.env[name]
+    stop(rig, "other")

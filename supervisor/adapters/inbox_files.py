@@ -1,4 +1,4 @@
-"""Who attends: one small file per open inbox, for one session or all. Owns `<home>/run/inboxes`. Decides nothing."""
+"""Who attends: a small file per open inbox, and per program that decides. Owns `<home>/run/inboxes`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from supervisor.adapters.atomic_file import make_private, read_bounded, write_at
 from supervisor.core.serving import ServingBeat, encode_beat, parse_beat
 
 ALL_SESSIONS = "*"
+DECIDES = "\ndecides "
+"""Before the session's id in the mark of a program that decides for it beside its keeper: no id begins so."""
 
 
 class InboxFiles:

@@ -18,15 +18,19 @@ Mode = AskMode
 
 
 class Presence(Struct, frozen=True, kw_only=True):
-    """Who could decide for a session now: a person (an inbox or its terminal), or a parent that serves."""
+    """Who could decide for a session now: a person (an inbox or its terminal), a parent that serves, its own program.
+
+    `program`: one of another process (`join(decide=…)`), which has the ask before it and passes on what it leaves open.
+    """
 
     person: bool = False
     parent: bool = False
+    program: bool = False
 
 
 def serves(mode: Mode, presence: Presence) -> bool:
     """A session serves only while somebody can decide; a detached root that nobody looks at does not pretend to."""
-    return mode in ("rules", "hold") or presence.person or presence.parent
+    return mode in ("rules", "hold") or presence.person or presence.parent or presence.program
 
 
 class Answer(Struct, frozen=True):
@@ -49,7 +53,7 @@ class Escalate(Struct, frozen=True):
 
 
 class AskPerson(Struct, frozen=True):
-    """Leave it in the inbox for a person."""
+    """Leave it in the inbox for a person, or for the program that decides."""
 
 
 Next = Answer | Drop | Escalate | AskPerson
@@ -80,12 +84,14 @@ def receive(
     if age_ms > timeout_ms:
         return Answer(unavailable(expired(session), session, now), "expired")
     if verdict.action != "ask":
-        return Answer(_decided(verdict, session, now), "auto_approved" if verdict.action == "allow" else "auto_denied")
+        return Answer(by_record(verdict, session, now), "auto_approved" if verdict.action == "allow" else "auto_denied")
     return open_question(request, session=session, mode=mode, presence=presence, now=now)
 
 
 def open_question(request: Request, *, session: str, mode: Mode, presence: Presence, now: int) -> Next:
-    """No recorded authority decides: the parent that serves, else a person, else nobody."""
+    """No recorded authority decides: the parent that serves, else a person, else nobody. A program goes first."""
+    if presence.program:
+        return AskPerson()
     if presence.parent:
         return Escalate((*hops_of(request), session))
     if presence.person or mode == "hold":
@@ -143,7 +149,8 @@ def by_agent(*, approved: bool, reason: str | None, session: str, name: str, now
     )
 
 
-def _decided(verdict: Verdict, session: str, now: int) -> Response:
+def by_record(verdict: Verdict, session: str, now: int) -> Response:
+    """What a rule or a remembered approval decides."""
     allow = verdict.action == "allow"
     by: dict[str, Any]
     reason = None

@@ -60,7 +60,7 @@ class Host:
                 self._own = OwnEntry(self._parts, entry, self.keeper, last_rites=self._last_rites)
                 self._own.register()
             else:
-                self.answering.elsewhere = frozenset({entry.session_id})
+                self.answering.elsewhere = {entry.session_id: entry.plan.asks_mode}
         except BaseException:
             self._remove_files()
             raise
@@ -86,6 +86,9 @@ class Host:
         else:
             self.answering.decides[session] = decide
         self.look_again()
+        if self._root is not None and session in self.answering.elsewhere:
+            with contextlib.suppress(OSError):  # its keeper learns at once to whom it leaves what is open
+                self._parts.bells.ring(self._root.keeper.keeper_id)
 
     def look_again(self) -> None:
         """Have the marks renewed now, and wait for it."""
@@ -165,7 +168,7 @@ class Host:
             if own.lost:  # another keeper has taken it over: it asks persons and parents from now on
                 own.remove_beat()
                 self._root, self._own = own.entry, None
-                self.answering.elsewhere = frozenset({own.entry.session_id})
+                self.answering.elsewhere = {own.entry.session_id: own.entry.plan.asks_mode}
 
     def _turn(self, now: Now) -> int:
         due = None

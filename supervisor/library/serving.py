@@ -6,18 +6,32 @@ thread that beats, which never runs a line of it. The first answer stands, whoev
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from supervisor.core.answering import Answer, AskPerson, Drop, Escalate, Presence, by_agent, open_question, unavailable
+from supervisor.adapters.inbox_files import DECIDES
+from supervisor.core.answering import (
+    Answer,
+    AskPerson,
+    Drop,
+    Escalate,
+    Presence,
+    by_agent,
+    by_record,
+    open_question,
+    unavailable,
+)
 from supervisor.core.ask_reasons import Reason, own_session
 from supervisor.core.ask_wire import Request, Response, hops_of
-from supervisor.core.entry import KeeperRef
+from supervisor.core.entry import Entry, KeeperRef
 from supervisor.core.liveness import Now
+from supervisor.core.profile import AskMode
 from supervisor.runtime.answering import Answering, Session
 from supervisor.runtime.ask_facts import AskParts
+from supervisor.runtime.deciding import mark
 from supervisor.runtime.parts import Parts
 
 GATE_ERROR = Reason("gate_error", "gate error")
@@ -44,12 +58,12 @@ Settled = tuple[bool, str | None] | Reason | None
 
 
 class Deciding(Answering):
-    """`Answering` with programs that decide. `elsewhere`: sessions whose own keeper asks persons and parents."""
+    """`Answering` with programs that decide. `elsewhere`: sessions that have a keeper too, and their modes."""
 
     def __init__(self, parts: Parts, asks: AskParts, keeper: KeeperRef, *, wake: Callable[[], None]) -> None:
         super().__init__(parts, asks, keeper, on_terminal=False)
         self.decides: dict[str, Decide] = {}
-        self.elsewhere: frozenset[str] = frozenset()
+        self.elsewhere: Mapping[str, AskMode | None] = {}
         self._wake = wake
         self._outcomes: deque[tuple[str, Request, Settled]] = deque()
         self._asked: set[tuple[str, str]] = set()
@@ -62,6 +76,22 @@ class Deciding(Answering):
     def served_elsewhere(self, session_id: str, now: Now) -> bool:
         """Whether its heartbeat says that it is served, by whomever."""
         return self._facts.serving(session_id, now).answer == "serving"
+
+    def beat(self, now: Now, entries: Iterable[Entry]) -> None:
+        """Its keeper leaves to a program what the program says that it decides."""
+        for session_id in self.elsewhere:
+            if session_id in self.decides:
+                with contextlib.suppress(OSError):  # then both have it before them, and the first answer stands
+                    said = mark(f"{DECIDES}{session_id}", self._keeper, now)
+                    self._asks.inboxes.attend(self._keeper.keeper_id, said)
+            else:
+                self._asks.inboxes.leave(self._keeper.keeper_id)
+        super().beat(now, entries)
+
+    def close(self) -> None:
+        """A clean end."""
+        self._asks.inboxes.leave(self._keeper.keeper_id)
+        super().close()
 
     def take_outcomes(self, now: Now) -> None:
         """Answer what `decide` has decided; one that was answered, withdrawn or has expired meanwhile is dropped."""
@@ -79,6 +109,9 @@ class Deciding(Answering):
                 response = unavailable(settled, session.id, now.wall_ms)
                 by = {"kind": "gate_error", "reason": settled.text}
                 self._answer(session, request.id, request, response._replace(decided_by=by), "gate_error", now)
+            elif (barred := self._verdict(session, request)).action == "deny":
+                response = by_record(barred, session.id, now.wall_ms)  # a rule that was written meanwhile
+                self._answer(session, request.id, request, response, "auto_denied", now)
             else:
                 allowed, reason = settled
                 name = session.entry.name
@@ -116,18 +149,16 @@ class Deciding(Answering):
 
     def _pass_on(self, session: Session, request: Request, now: Now) -> None:
         """No opinion: the parent that serves (once), else a person, else the truth."""
-        presence = session.presence
-        if (session.id, request.id) in self._passed:
-            presence = Presence(person=presence.person)
-        how = open_question(request, session=session.id, mode="attended", presence=presence, now=now.wall_ms)
+        here = session.presence
+        passed = (session.id, request.id) in self._passed
+        presence = Presence(person=here.person, parent=here.parent and not passed)
+        mode = self.elsewhere.get(session.id) or self._settings.mode
+        how = open_question(request, session=session.id, mode=mode, presence=presence, now=now.wall_ms)
         if isinstance(how, Answer | Drop):
             mine = request.requester == session.id
             reason = own_session(session.id) if mine else no_opinion(session.id)
             response = unavailable(reason, session.id, now.wall_ms)
             return self._answer(session, request.id, request, response, "unavailable", now)
-        if session.id in self.elsewhere:  # its keeper has the same ask before it, and passes it on
-            session.waiting[request.id] = request
-            return None
         if isinstance(how, Escalate):
             self._passed.add((session.id, request.id))
         return super()._open(session, request, how, now)

@@ -37,7 +37,7 @@ from supervisor.core.ask_wire import (
 from supervisor.core.asks import AskState, Done, Judged, LookedAt, Waiting, begin, step
 from supervisor.core.entry import Entry, KeeperRef, is_live
 from supervisor.core.liveness import Now
-from supervisor.core.rules import decide
+from supervisor.core.rules import Verdict, decide
 from supervisor.core.serving import Target
 from supervisor.core.timing import MS, TICK_MS
 from supervisor.runtime.ask_facts import AskFacts, AskParts, AskSettings, here_of
@@ -118,7 +118,11 @@ class Answering:
             session = self._sessions.setdefault(session_id, Session(entry))
             session.entry = entry
             session.has_inbox = self._facts.has_inbox(entry, persons)
+            had_program = session.presence.program
             session.presence = self._facts.presence(entry, persons, now, on_terminal=self._on_terminal)
+            if had_program and not session.presence.program:  # what it had before it is taken anew
+                session.waiting.clear()
+                session.stamp = -1
             if self._marks.serve(session_id, self._mode(entry), session.presence, now):
                 self._look_after(session, now)
 
@@ -165,18 +169,12 @@ class Answering:
 
     def _take(self, session: Session, ask_id: str, request: Request | Malformed, now: Now) -> None:
         good = stamped(request, here_of(now)) if isinstance(request, Request) else None
-        tool, value = (good.surface or "", good.value or "") if good else ("", "")
         how = receive(
             good or request,
             session=session.id,
             mode=self._mode(session.entry),
             presence=session.presence,
-            verdict=decide(
-                tool,
-                value,
-                requester=good.requester if good else "",
-                lineage=self._facts.lineage(session.entry, self._settings.rules),
-            ),
+            verdict=self._verdict(session, good) if good else Verdict(action="ask"),
             requester_dead=good is not None and self._facts.requester_dead(good, now),
             age_ms=age_ms(good, here_of(now)) if good else 0,
             timeout_ms=self._settings.timeout_ms,
@@ -197,9 +195,14 @@ class Answering:
             return self._escalate(session, request, how.hops, now)
         session.waiting[request.id] = request
         self._log("prompted", about_ask(request, session.id), now)
-        if self._announcer is not None and not session.has_inbox:
+        if self._announcer is not None and not session.has_inbox and not session.presence.program:
             self._announcer.add(request, session.entry)
         return None
+
+    def _verdict(self, session: Session, request: Request) -> Verdict:
+        """What is on record about it, now."""
+        lineage = self._facts.lineage(session.entry, self._settings.rules)
+        return decide(request.surface or "", request.value or "", requester=request.requester, lineage=lineage)
 
     # -- passing on
 
@@ -306,9 +309,10 @@ class Answering:
         self, session: Session, ask_id: str, request: Request | None, response: Response, event: str, now: Now
     ) -> None:
         """Publish (the first answer stands), ring the asker, remove the request."""
+        stands = True
         if valid_id(ask_id):
             try:
-                self._asks.files.publish_response(session.id, ask_id, encode_response(response))
+                stands = self._asks.files.publish_response(session.id, ask_id, encode_response(response))
             except OSError as error:
                 return warn("an answer could not be written, the ask is looked at again", ask=ask_id, why=str(error))
             if request is not None:
@@ -317,6 +321,8 @@ class Answering:
         self._asks.files.remove_request(session.id, ask_id)
         about = about_ask(request, session.id) if request else {"ask": ask_id, "session": session.id}
         outcome = {"approved": response.approved, "by": response.decided_by, "reason": response.reason}
+        if not stands:
+            return self._log("too_late", {**about, **outcome}, now)
         return self._log(event, {**about, **outcome}, now)
 
     def _log(self, event: str, fields: Mapping[str, object], now: Now) -> None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from supervisor.adapters.approval_files import ApprovalFiles
 from supervisor.adapters.ask_files import AskFiles
-from supervisor.adapters.inbox_files import ALL_SESSIONS, InboxFiles
+from supervisor.adapters.inbox_files import ALL_SESSIONS, DECIDES, InboxFiles
 from supervisor.adapters.review_log import ReviewLog
 from supervisor.core.answering import Mode, Presence
 from supervisor.core.ask_wire import Request
@@ -86,7 +86,7 @@ class AskFacts:
         return evidence(seen, self._asks.files.serving_sessions(MAX_SERVING_TOLD))
 
     def attended(self, now: Now) -> set[str]:
-        """The sessions (or `*`, or trees) that somebody has an inbox open for."""
+        """The sessions (or `*`, or trees) that somebody has an inbox open for, and those that a program decides for."""
         marks = self._asks.inboxes.marks()
         return {m.session_id for m in marks if self.judge(m, now).answer == "serving"}
 
@@ -96,10 +96,11 @@ class AskFacts:
 
     def presence(self, entry: Entry, persons: set[str], now: Now, *, on_terminal: bool) -> Presence:
         """Who could decide for a session."""
-        person = self.has_inbox(entry, persons)
+        person = self.has_inbox(entry, persons) or (on_terminal and entry.terminal.kind != "detached")
         parent = entry.parent.session_id if entry.parent else entry.session_id
         return Presence(
-            person=person or (on_terminal and entry.terminal.kind != "detached"),
+            person=person,
+            program=f"{DECIDES}{entry.session_id}" in persons,
             parent=parent != entry.session_id and self._parent_serves(parent, now),
         )
 

@@ -62,6 +62,7 @@ def in_foreground(
     def announce(entry: Entry) -> None:
         if sys.stderr.isatty():
             print(printable(f"supervisor: {entry.name} · session {entry.session_id}"), file=sys.stderr)
+        tell_of_clis(context, [entry])
         before(entry)
 
     entry = run_foreground(context, choose, announce=announce, ready=ready)
@@ -93,6 +94,7 @@ def detached(
     _, (started,) = start_detached(
         context, choose, until="spawned" if until == "spawned" else "ready", tell=lambda _draft, _what: None
     )
+    tell_of_clis(context, [started.entry])
     if not started.reached:
         return failed(started, as_json=as_json)
     print_started(started.entry, as_json=as_json)
@@ -102,6 +104,14 @@ def detached(
 
         return wait_for_exits(context, [started.entry])
     return 0
+
+
+def tell_of_clis(context: Context, entries: Sequence[Entry]) -> None:
+    """A line for each CLI of another version than its profile was verified with, or that could not be set up whole."""
+    from supervisor.runtime.versions import launch_notes
+
+    for line in launch_notes(context, entries):
+        note(line)
 
 
 def print_started(entry: Entry, *, as_json: bool) -> None:

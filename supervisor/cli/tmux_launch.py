@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 def launch_in_tmux(context: Context, choose: Callable[[Activated], Sequence[Request]], *, as_json: bool) -> int:
     """Open a pane whose command is a keeper in the foreground, and wait until it says what became of it."""
-    from supervisor.cli.starting import print_started
+    from supervisor.cli.starting import print_started, tell_of_clis
     from supervisor.runtime.activation import activate
     from supervisor.runtime.panes import open_pane
 
     (request,) = choose(activate(context))
     entry = open_pane(context, request)
     print_started(entry, as_json=as_json)
+    tell_of_clis(context, [entry])
     if not as_json:
         note(f"go there with: supervisor attach {entry.name}")
     return 0

@@ -23,20 +23,17 @@ from supervisor.adapters.places import Places
 from supervisor.adapters.process_table import system_process_table
 from supervisor.adapters.profile_files import Found
 from supervisor.adapters.signals import SystemSignals
-from supervisor.adapters.spawn import SystemSpawner, run
+from supervisor.adapters.spawn import SystemSpawner
 from supervisor.core.entry import Entry, is_live
 from supervisor.core.errors import SupervisorError
 from supervisor.core.identity import Gone, ProcessKey
 from supervisor.core.liveness import Beat, Now, beat_age_ms, process_alive
 from supervisor.core.ports import ExitWatch, ProcessTable, Signals, Spawner
 from supervisor.core.profile import LaunchProfile, field_of
-from supervisor.core.text import one_line
 from supervisor.core.timing import HEARTBEAT_STALE_MS
-from supervisor.runtime.checks import Facts, Problem, ProfileFacts, Swept, probe_environment, version_in
+from supervisor.runtime.checks import Facts, Problem, ProfileFacts, Swept
 from supervisor.runtime.compose import Context
-
-PROBE_S = 10.0
-"""A CLI that needs longer to say its version is broken, or asks something."""
+from supervisor.runtime.versions import probe
 
 TEMP_AGE_MS = 60_000
 """A temp file lives for milliseconds. A writer in another pid namespace looks dead from here, this spares it."""
@@ -118,17 +115,8 @@ def _look_at_profile(context: Context, found: Found) -> ProfileFacts:
     facts = replace(facts, programs=programs, tested=profile.tested_versions)
     if not found.trusted or facts.missing or not profile.probe:
         return facts  # a project's own command is never run before it is trusted
-    argv = [context.python if field_of(t) == "python" else t for t in profile.probe]
-    fixed = {name: value for name, value in profile.env.set.items() if field_of(value) is None}  # "do not update now"
-    try:
-        code, out, error_text = run(argv, env={**probe_environment(context.env), **fixed}, timeout=PROBE_S)
-    except OSError as error:
-        return replace(facts, probe_error=f"{' '.join(argv)}: {error.strerror or error}")
-    version = version_in(out) or version_in(error_text)
-    if code != 0 or version is None:
-        said = one_line((error_text or out).strip(), 120) or "nothing"
-        return replace(facts, probe_error=f"{' '.join(argv)} ended with {code} and said: {said}")
-    return replace(facts, version=version)
+    version, problem = probe(context, profile)
+    return replace(facts, version=version, probe_error=problem)
 
 
 def _programs(profile: LaunchProfile) -> Sequence[str]:

@@ -261,7 +261,7 @@ def test_a_probe_without_an_answer_is_a_warning(project: Path, binaries: Path, c
 def test_a_probe_that_hangs_is_given_up(
     project: Path, binaries: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.runtime.checkup.PROBE_S", 0.2)
+    monkeypatch.setattr("supervisor.runtime.versions.PROBE_S", 0.2)
     program(binaries, "claude", "exec /bin/sleep 60")
     assert run(["profiles", "check", "claude"]) == 0
     level, detail, _ = checks_of(capsys.readouterr().out)["profile claude"]

@@ -29,6 +29,7 @@ def command(file: str | None, wait_for: str | None, detach: bool, dry_run: bool,
     The file is checked whole before the first start. What runs already is left alone, so twenty `up` at once make one
     tree. On a terminal it then is the inbox of that tree, as `supervisor inbox TREE` is: q leaves it, the tree runs on.
     """
+    from supervisor.cli.starting import tell_of_clis
     from supervisor.runtime.launching import Launcher
     from supervisor.runtime.scan import scan
     from supervisor.runtime.starting import start_detached
@@ -53,6 +54,7 @@ def command(file: str | None, wait_for: str | None, detach: bool, dry_run: bool,
         context, choose, until="spawned" if sits or wait_for == "spawned" else "ready", tell=tell
     )
     before = running(activated.seen.entries, tree.tree_id)
+    tell_of_clis(context, [r.entry for r in results])
     if as_json:
         print_json(
             {

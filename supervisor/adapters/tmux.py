@@ -13,8 +13,9 @@ from typing import NoReturn
 
 from msgspec import Struct
 
+from supervisor.adapters.atomic_file import make_private
 from supervisor.adapters.spawn import run
-from supervisor.core.errors import Refused
+from supervisor.core.errors import BadInput, Refused
 
 SESSION = "supervisor"
 """The session that windows are opened in when we are not inside tmux."""
@@ -70,10 +71,35 @@ def new_window(argv: Sequence[str], *, name: str, cwd: str, env: Mapping[str, st
             done = _query(socket, words, env)
             if done[0] == 0:
                 break
+    return _opened("window", done)
+
+
+def split(argv: Sequence[str], *, beside: Pane, cwd: str, env: Mapping[str, str]) -> Pane:
+    """Run `argv` in a new pane of the same window; all of its panes get the same room.
+
+    Raises:
+        Refused: there is no room, or tmux says no.
+    """
+    done = _query(beside.socket, ["split-window", "-t", beside.pane_id, *_pane(argv, cwd)], env)
+    pane = _opened("pane", done)
+    _query(beside.socket, ["select-layout", "-t", pane.pane_id, "tiled"], env)
+    return pane
+
+
+def title(pane: Pane, name: str, *, env: Mapping[str, str]) -> None:
+    """Show a name in the pane's border, whatever title its program sets. tmux expands nothing of it."""
+    text, at = _whole(_literal(name)), ["-t", pane.pane_id]
+    words = ["set-option", "-p", *at, "@supervisor_agent", _whole(name), ";"]
+    words += ["set-option", "-w", *at, "pane-border-status", "top", ";"]
+    words += ["set-option", "-w", *at, "pane-border-format", " #{q/h:@supervisor_agent} ", ";"]
+    _query(pane.socket, [*words, "select-pane", *at, "-T", text], env)
+
+
+def _opened(what: str, done: tuple[int, str, str]) -> Pane:
     code, out, error = done
     parts = out.strip("\n").split(":", 2)
     if code != 0 or len(parts) != 3:
-        raise Refused(f"tmux opened no window: {error.strip() or 'no answer'}", hint="Run: supervisor doctor")
+        raise Refused(f"tmux opened no {what}: {error.strip() or 'no answer'}", hint="Run: supervisor doctor")
     return Pane(*parts)
 
 
@@ -140,13 +166,17 @@ def _become(argv: list[str], env: Mapping[str, str]) -> NoReturn:
 
 
 def _window(argv: Sequence[str], name: str, cwd: str) -> list[str]:
-    """The common part of `new-window` and `new-session`; one word alone would be given to a shell."""
+    """The common part of `new-window` and `new-session`."""
+    return ["-n", _whole(_literal(name)), *_pane(argv, cwd)]
+
+
+def _pane(argv: Sequence[str], cwd: str) -> list[str]:
+    """What every new pane has; one word alone would be given to a shell."""
     if not argv:
         raise ValueError("nothing to run")
     words = argv if len(argv) > 1 else ("nice", "-n", "0", "--", *argv)
     report = ["-d", "-P", "-F", "#{pane_id}:#{session_name}:#{socket_path}"]  # tmux allows no colon in session names
-    options = [*report, "-n", _literal(name), "-c", _literal(cwd), "--"]
-    return [*map(_whole, options), *map(_whole, words)]
+    return [*map(_whole, [*report, "-c", _literal(cwd), "--"]), *map(_whole, words)]
 
 
 def _literal(text: str) -> str:
@@ -157,6 +187,21 @@ def _literal(text: str) -> str:
 def _whole(word: str) -> str:
     """A word at whose end tmux would see the `;` between two commands."""
     return f"{word[:-1]}\\;" if word.endswith(";") else word
+
+
+def socket_path(raw: str, env: Mapping[str, str]) -> str:
+    """A socket as the user names it: a path (`tmux -S`), or a name in tmux's own folder (`tmux -L`), made when missing.
+
+    Raises:
+        BadInput: it names none. OSError: the folder cannot be made.
+    """
+    if not raw or raw in (".", ".."):
+        raise BadInput("--tmux-socket names no socket", hint="Give a path as for tmux -S, or a name as for tmux -L")
+    if "/" in raw:
+        return os.path.abspath(raw)
+    folder = os.path.join(os.path.realpath(env.get("TMUX_TMPDIR") or "/tmp"), f"tmux-{os.geteuid()}")
+    make_private(folder)
+    return os.path.join(folder, raw)
 
 
 def _server_of(env: Mapping[str, str]) -> str | None:

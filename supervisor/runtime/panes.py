@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -41,13 +41,21 @@ class PaneAnswer(Struct, frozen=True):
     why: str = ""
 
 
-def open_pane(context: Context, request: Request) -> Entry:
-    """Open the pane and wait for the agent's record.
+Opener = Callable[[Sequence[str]], object]
+"""Opens the pane in which a command is to run. Raises Refused."""
+
+
+def open_pane(context: Context, request: Request, opener: Opener | None = None, *, socket: str | None = None) -> Entry:
+    """Open the pane (by default a window of the server at `socket`, or of ours) and wait for the agent's record.
 
     Raises:
         Refused: no tmux, or the agent could not be started; with the reason.
     """
     from supervisor.adapters.tmux import available, new_window
+
+    def window(argv: Sequence[str]) -> None:
+        name = request.name or (request.profile if isinstance(request, AgentRequest) else request.entry_id)
+        new_window(argv, name=name, cwd=request.cwd, env=context.env, socket=socket)
 
     if available(context.env) is None:
         raise Refused("tmux is not installed", hint="Install it, or use --detach")
@@ -55,12 +63,7 @@ def open_pane(context: Context, request: Request) -> Entry:
     path, answer = _paths(context, number)
     write_atomic(path, msgspec.json.encode(PaneRequest(request, dict(context.env))))
     try:
-        new_window(
-            context.self_argv("_pane", context.places.home, number),
-            name=request.name or (request.profile if isinstance(request, AgentRequest) else request.entry_id),
-            cwd=request.cwd,
-            env=context.env,
-        )
+        (opener or window)(context.self_argv("_pane", context.places.home, number))
         deadline = context.clock.monotonic_ns() + READY_TIMEOUT_MS * MS
         while (data := read_bounded(answer)) is None:
             if context.clock.monotonic_ns() > deadline:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -83,3 +84,110 @@ def test_a_pane_that_cannot_start_its_agent_says_why(sv: Supervisor, server: dic
 
     assert "no-such-program was not found" in done.err
     wait_for(lambda: not sv.traces(), "nothing left of it")
+
+
+def sleeper(**more: object) -> dict[str, object]:
+    return {"profile": "shell", "args": ["sleep", "1000"], **more}
+
+
+def windows(sv: Supervisor, server: dict[str, str | None]) -> list[str]:
+    """`window title` of every pane."""
+    form = "#{window_name} #{pane_title} #{@supervisor_agent} #{pane-border-status}"
+    done = subprocess.run(
+        ["tmux", "list-panes", "-a", "-F", form],
+        env=sv.environment(server),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return sorted(done.stdout.splitlines())
+
+
+def test_a_tree_gets_one_window_with_a_titled_pane_for_each_agent(
+    sv: Supervisor, server: dict[str, str | None]
+) -> None:
+    """Parents first, and once, however many ask for it."""
+    sv.tree_file({"kid": sleeper(parent="lead", after=["other"]), "lead": sleeper(), "other": sleeper()})
+
+    racing = [sv.start("up", "--tmux", "--json", "team.toml", env=server) for _ in range(3)]
+    told = [json.loads(r.communicate(timeout=120)[0]) for r in racing]
+
+    assert sorted(len(t["started"]) for t in told) == [0, 0, 3]
+    tree = told[0]["tree"]
+    assert windows(sv, server) == [f"{tree} {n} {n} top" for n in ("kid", "lead", "other")]
+    rows = sv.ps()
+    assert (rows["kid"]["parent"], {r["tree"] for r in rows.values()}) == ("lead", {tree})
+    assert sv.record("kid")["terminal"]["kind"] == "tmux"
+    sv.run("down", "team.toml")
+    wait_for(lambda: panes(sv, server) == [], "the panes' end")
+
+
+def test_a_tree_in_tmux_is_checked_whole_before_its_first_pane(sv: Supervisor, server: dict[str, str | None]) -> None:
+    sv.tree_file({"a": sleeper(), "b": {"profile": "shell", "args": ["no-such-program"]}})
+
+    done = sv.run("up", "--tmux", "team.toml", env=server, code=1)
+
+    assert "no-such-program was not found" in done.err
+    assert (panes(sv, server), sv.traces()) == ([], [])
+
+
+def test_a_tree_that_needs_more_room_than_a_window_has_gets_another_one(
+    sv: Supervisor, server: dict[str, str | None]
+) -> None:
+    sv.tree_file({f"a{n}": sleeper() for n in range(14)})
+
+    sv.run("up", "--tmux", "team.toml", env=server)
+
+    assert len(panes(sv, server)) == 14
+    sv.run("down", "team.toml")
+
+
+@pytest.mark.parametrize("name", ["#{pane_id}", "#(touch ran)", "a;", "##", "$(touch ran)"])
+def test_a_title_is_nothing_that_tmux_or_a_shell_would_run(
+    sv: Supervisor, server: dict[str, str | None], name: str
+) -> None:
+    """Agents' names cannot hold such; titles of trees and of other callers can."""
+    from supervisor.adapters.tmux import new_window, title
+
+    env = sv.environment(server)
+    pane = new_window(["sleep", "1000"], name=name, cwd=str(sv.work), env=env)
+    title(pane, name, env=env)
+
+    (line,) = windows(sv, server)
+    assert line == f"{name} {name} {name} top"
+    assert not (sv.work / "ran").exists()
+
+
+@pytest.mark.parametrize("how", ["-L", "-S"])
+def test_a_server_of_the_users_own_is_used_and_found_again(
+    sv: Supervisor, server: dict[str, str | None], short_tmp: Path, how: str
+) -> None:
+    socket = "mine" if how == "-L" else str(short_tmp / "sock")
+    options = ("--tmux", "--tmux-socket", socket)
+    try:
+        sv.run("launch", *options, "--name", "a1", "shell", "--", "sleep", "1000", env=server)
+
+        terminal = sv.record("a1")["terminal"]
+        told = subprocess.run(
+            ["tmux", how, socket, "list-panes", "-a", "-F", "#{pane_id} #{socket_path}"],
+            env=sv.environment(server), capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        assert told == f"{terminal['pane']} {terminal['socket']}\n"
+        assert panes(sv, server) == []
+        assert "standard input is no terminal" in sv.run("attach", "a1", env=server, code=1).err  # its pane is found
+        sv.run("stop", "a1")
+    finally:
+        subprocess.run(
+            ["tmux", how, socket, "kill-server"], env=sv.environment(server), capture_output=True, check=False
+        )
+
+
+def test_a_server_that_is_killed_ends_a_whole_tree_and_all_of_it_is_on_record(
+    sv: Supervisor, server: dict[str, str | None]
+) -> None:
+    sv.tree_file({"lead": sleeper(), "kid": sleeper(parent="lead")})
+    sv.run("up", "--tmux", "team.toml", env=server)
+
+    subprocess.run(["tmux", "kill-server"], env=sv.environment(server), capture_output=True, check=True)
+
+    assert [sv.ended(n)["signal"] for n in ("lead", "kid")] == ["HUP", "HUP"]

@@ -14,6 +14,7 @@ from supervisor.cli.common import (
     open_context,
     print_json,
 )
+from supervisor.cli.tmux_launch import tmux_socket_option
 
 if TYPE_CHECKING:
     from supervisor.core.entry import ParentRef
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 @click.option("--mcp", is_flag=True, help="Give it the tools to have children of its own (supervisor mcp).")
 @click.option("--detach", is_flag=True, help="Run in the background [default when launched by an agent].")
 @click.option("--tmux", is_flag=True, help="Run in a new tmux window.")
+@tmux_socket_option
 @click.option(
     "--wait", "wait_for", type=click.Choice(["spawned", "ready", "exit"]), help="Return when [default: ready]."
 )
@@ -67,7 +69,7 @@ def command(as_json: bool, dry_run: bool, tmux: bool, detach: bool, wait_for: st
     if tmux:
         from supervisor.cli.tmux_launch import launch_in_tmux
 
-        return launch_in_tmux(context, choice.request, as_json=as_json)
+        return launch_in_tmux(context, choice.request, as_json=as_json, socket=_text(given["tmux_socket"]))
     from supervisor.cli.starting import detached, in_foreground
 
     if choice.foreground(detach, wait_for):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from supervisor.cli.common import json_option, note, open_context, print_json
+from supervisor.cli.tmux_launch import tmux_socket_option
 
 if TYPE_CHECKING:
     from supervisor.runtime.activation import Activated
@@ -21,9 +22,19 @@ if TYPE_CHECKING:
 @click.argument("file", required=False, type=click.Path(dir_okay=False))
 @click.option("--wait", "wait_for", type=click.Choice(["spawned", "ready"]), help="Return when [default: ready].")
 @click.option("--detach", is_flag=True, help="Return when all are up [default without a terminal].")
+@click.option("--tmux", is_flag=True, help="Run them in one new tmux window, a pane each.")
+@tmux_socket_option
 @click.option("--dry-run", is_flag=True, help="Check the file, show the order of starts, and stop.")
 @json_option
-def command(file: str | None, wait_for: str | None, detach: bool, dry_run: bool, as_json: bool) -> int:
+def command(
+    file: str | None,
+    wait_for: str | None,
+    detach: bool,
+    tmux: bool,
+    tmux_socket: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
     """Start a whole tree of agents from one TOML file [default: supervisor.toml].
 
     The file is checked whole before the first start. What runs already is left alone, so twenty `up` at once make one
@@ -41,6 +52,11 @@ def command(file: str | None, wait_for: str | None, detach: bool, dry_run: bool,
         seen = scan(context.parts)
         Launcher(context).drafts(requests(context, tree, seen.entries), seen.entries)
         return _dry_run(tree, as_json=as_json)
+
+    if tmux:
+        from supervisor.cli.tmux_launch import up_in_tmux
+
+        return up_in_tmux(context, tree, as_json=as_json, socket=tmux_socket)
 
     def choose(activated: Activated) -> list[AgentRequest]:
         return requests(context, tree, activated.seen.entries)

@@ -23,6 +23,8 @@ def cells(row: Row) -> tuple[str, ...]:
     state = row.status if row.want == "up" or row.status not in ("running", "starting") else f"{row.status}↓"
     if row.status == "running" and not row.ready:
         state = "running (not ready)"
+    if row.adoptable_until is not None:
+        state = "resumable (orphan)"
     return (
         one_line(row.name, 64),
         row.role,

@@ -164,7 +164,8 @@ def next_step(entry: Entry, parent: Parent, now: Now) -> Step:
     if isinstance(state, Running):
         if isinstance(parent, Lost) and state.unconfirmed is not None:
             return Wait()  # its resume is settled first: its state holds what is on record again if that fails
-        if isinstance(parent, Lost) and not entry.enrolled:  # who was enrolled is not ours to end
+        if isinstance(parent, Lost) and state.unconfirmed is None and not entry.enrolled:
+            # a resume comes to its end first; who was enrolled is not ours to end
             return WindDown(parent.evidence)
         lives = parent.lives if isinstance(parent, Held) else None
         return Follow(lives) if lives is not None and lives != entry.parent else Wait()

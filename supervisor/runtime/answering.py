@@ -30,6 +30,7 @@ from supervisor.core.ask_wire import (
     about_ask,
     encode_request,
     encode_response,
+    hops_of,
     parse_request,
     parse_response,
     valid_id,
@@ -240,6 +241,12 @@ class Answering:
                 why = Reason("corrupt_response", "the parent session's permission response could not be read")
                 return self._undecided(session, request, why, now)
             return self._answer(session, request.id, request, response, "answered_above", now)
+        above = session.entry.parent
+        if above is not None and above.session_id != parent:  # adopted: what waits moves along
+            del session.escalated[request.id]
+            self._asks.files.remove_request(parent, request.id)
+            self._log("moved", {**about_ask(request, session.id), "from": parent, "to": above.session_id}, now)
+            return self._escalate(session, request, (*hops_of(request), session.id), now)
         state, _ = step(escalated.state, Judged(self._facts.serving(parent, now)), now=now.monotonic_ns)
         if isinstance(state, Waiting):
             looked = self._facts.claim(parent, request.id, now) is not None

@@ -385,7 +385,8 @@ class KeptAgent:
         """Visible in `ps` when the end takes longer than a tick; the wish itself is on disk from the start."""
         if unconfirmed(self.entry) is not None:  # its state holds what is on record again
             return
-        if isinstance(self.entry.state, Running) and now.monotonic_ns - self._stop_began >= TICK_MS * MS:
+        marked = isinstance(self.entry.state, WindingDown)
+        if not marked and now.monotonic_ns - self._stop_began >= TICK_MS * MS:
             reason: WindDownReason = "user_cleanup" if self.entry.want == "down" else "parent_shutdown"
             self.record.change(lambda e: transitions.winding_down(e, reason, now=now.wall_ms))
 

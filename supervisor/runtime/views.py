@@ -18,7 +18,8 @@ from supervisor.core.entry import (
     is_live,
     unconfirmed,
 )
-from supervisor.core.liveness import Verdict, beat_age_ms
+from supervisor.core.liveness import beat_age_ms
+from supervisor.core.orphans import orphaned
 from supervisor.core.text import span
 from supervisor.runtime.parts import Parts
 from supervisor.runtime.scan import Scan
@@ -79,7 +80,7 @@ def rows(parts: Parts, seen: Scan) -> list[Row]:
                 want=entry.want,
                 verdict=judged.verdict.value,
                 evidence=judged.evidence,
-                orphan=orphaned(entry, seen),
+                orphan=orphaned(entry, seen.entries, seen.judgements),
                 adoptable_until=grace.until if grace else None,
                 profile=entry.plan.profile,
                 pid=process.key.pid if process else None,
@@ -105,24 +106,6 @@ def rows(parts: Parts, seen: Scan) -> list[Row]:
     return out
 
 
-def orphaned(entry: Entry, seen: Scan) -> str | None:
-    """The evidence that a live worker's parent is gone; None when it lives, cannot be judged, or there is none."""
-    if entry.parent is None or not is_live(entry):
-        return None
-    grace = grace_of(entry)
-    if grace is not None:
-        return grace.evidence
-    same = [e for e in seen.entries if e.session_id == entry.parent.session_id]
-    parent = next((e for e in same if is_live(e)), same[0] if same else None)
-    if parent is None:
-        return None
-    judged = seen.judgements[parent.entry_id]
-    if is_live(parent):
-        return f"{parent.name}: {judged.evidence}" if judged.verdict is Verdict.DEAD_PID else None
-    end = describe(parent.hand_off) if parent.hand_off else parent.status
-    return f"{parent.name} {end}"
-
-
 def why(parts: Parts, entry: Entry, seen: Scan, asks: Sequence[str] = ()) -> str:
     """The one-paragraph diagnosis: what it is, how judged, since when, evidence, its `asks`, what to do."""
     now = parts.now()
@@ -142,7 +125,7 @@ def why(parts: Parts, entry: Entry, seen: Scan, asks: Sequence[str] = ()) -> str
         f"{judged.evidence}.",
     ]
     sentences += _state_sentences(entry, now.wall_ms)
-    orphan = orphaned(entry, seen)
+    orphan = orphaned(entry, seen.entries, seen.judgements)
     if orphan:
         sentences.append(f"It is an orphan, its parent is gone ({orphan}).")
     if kin:
@@ -187,7 +170,7 @@ def _advice(entry: Entry, seen: Scan) -> str:
     judged = seen.judgements[entry.entry_id]
     if judged.keeper_gone:
         return "run `supervisor reconcile`: it re-attaches a live agent and records the end of a dead one."
-    if orphaned(entry, seen) and entry.want == "up":
+    if orphaned(entry, seen.entries, seen.judgements) and entry.want == "up":
         how = f"`supervisor adopt {entry.name} --as SESSION` gives it a new parent"
         return f"{how}, `supervisor release {entry.name}` ends it."
     if isinstance(entry.state, Resumable):

@@ -192,7 +192,7 @@ def test_a_child_launched_from_inside_lives_on_when_its_parent_is_stopped(sv: Su
 
     done = sv.run("stop", "lead")
 
-    assert "its children go on: kid" in done.err
+    assert "its children live on as orphans: kid" in done.err
     after = sv.ps()
     assert after["lead"]["status"] == "closed"
     assert (after["kid"]["pid"], after["kid"]["keeperPid"]) == (rows["kid"]["pid"], rows["kid"]["keeperPid"])

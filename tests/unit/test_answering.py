@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from supervisor.core.entry import KeeperRef
-from supervisor.core.rules import Rule
+from supervisor.core.ask_wire import Request, parse_request
+from supervisor.core.entry import KeeperRef, ParentRef
+from supervisor.core.rules import Approval, Rule
 from supervisor.core.serving import ServingBeat, encode_beat
 from supervisor.runtime.compose import from_environment
 from supervisor.runtime.deciding import mark
+from supervisor.testing import make_entry
 from tests.asks import World
 
 HOUR = 3600 * 1000
@@ -138,3 +140,39 @@ def test_an_ask_that_waits_for_a_person_is_announced_once(world: World) -> None:
     for _ in range(3):
         world.beat()
     assert world.announced == ["perm-1"]
+
+
+# Adoption
+
+
+def serve_as(world: World, session: str) -> None:
+    world.files.beat(session, encode_beat(mark(session, KeeperRef(f"k-{session}", world.me), world.parts.now())))
+
+
+def test_an_ask_that_was_passed_on_moves_to_the_new_parent_at_the_next_beat(world: World) -> None:
+    world.entry = replace(world.entry, parent=ParentRef(session_id="old"))
+    serve_as(world, "old")
+    world.ask()
+    world.beat()
+    assert [sorted(world.files.requests(s)) for s in ("old", "new")] == [["perm-1"], []]
+    serve_as(world, "new")
+    world.entry = replace(world.entry, parent=ParentRef(session_id="new"))
+    world.beat()
+    assert [sorted(world.files.requests(s)) for s in ("old", "new")] == [[], ["perm-1"]]
+    moved = parse_request(world.files.read_request("new", "perm-1") or b"", stem="perm-1")
+    assert isinstance(moved, Request)
+    assert (moved.target, moved.ours["hops"], world.events("moved")) == ("new", ["p"], ["moved"])
+
+
+def test_what_the_old_parent_had_allowed_for_ever_does_not_count_under_the_new_one(world: World) -> None:
+    """A14: authority goes by the record's parent, from the session up to the root."""
+    world.asks.approvals.add(Approval(granted_by="old", tool="bash", value="echo hi"))
+    for name in ("old", "new"):
+        world.parts.store.create(make_entry(name, session_id=name, entry_id=f"e-{name}"))
+    world.entry = replace(world.entry, parent=ParentRef(session_id="old"))
+    world.ask("perm-1")
+    world.beat()
+    world.entry = replace(world.entry, parent=ParentRef(session_id="new"))
+    world.ask("perm-2")
+    world.beat()
+    assert (world.code("perm-1"), world.code("perm-2"), world.announced) == ("decided", None, ["perm-2"])

@@ -18,7 +18,7 @@ import pytest
 
 from supervisor.adapters.profile_files import shipped
 from supervisor.cli.main import COMMANDS, cli
-from supervisor.core import ask_reasons, ask_wire, errors, profile, timing
+from supervisor.core import ask_reasons, ask_wire, errors, fences, profile, timing
 from supervisor.core.entry import Entry
 from supervisor.core.events import Event, What
 from supervisor.core.launch_plan import LaunchPlan
@@ -283,6 +283,10 @@ def test_the_diagram_of_the_life_cycle_is_the_table() -> None:
     arrows = [f"    {source} --> {target}" for source in MOVES for target in MOVES if target in MOVES[source]]
     assert found is not None
     assert found[1].splitlines() == ["    [*] --> starting", *arrows]
+
+
+def test_exactly_the_fences_are_documented() -> None:
+    assert first_words(section(page(REFERENCE / "recovery.md"), "Fences")) == list(fences.CODES)
 
 
 def test_every_state_is_documented() -> None:

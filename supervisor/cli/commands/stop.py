@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def command(ids: tuple[str, ...], cascade: bool, grace: float | None, as_json: bool) -> int:
     """Stop agents: the profile's stop signal, then, after the grace, everything that is left of the tree is killed.
 
-    Survivors are named and the exit code is then 1. Agents launched by a stopped one go on, unless --cascade.
+    Survivors are named and the exit code is then 1. Agents launched by a stopped one live on as orphans, unless
+    --cascade: `adopt` gives them a new parent, else they are ended after a grace.
     """
     from supervisor.cli.stopping import report, summary
     from supervisor.core.resolve import resolve
@@ -55,4 +56,7 @@ def _tell_children(entries: Sequence[Entry], sessions: set[str]) -> None:
     left = [e.name for e in entries if is_live(e) and e.parent and e.parent.session_id in sessions]
     left = [n for n in left if n not in {e.name for e in entries if e.session_id in sessions}]
     if left:
-        note(f"its children go on: {', '.join(left)} (--cascade stops them too)")
+        note(
+            f"its children live on as orphans: {', '.join(left)} (`supervisor adopt` gives one a new parent, "
+            "--cascade stops them too)"
+        )

@@ -70,6 +70,7 @@ class Session(Struct):
     entry: Entry
     presence: Presence = Presence()
     has_inbox: bool = False
+    adopted: bool = False
     stamp: int = -1
     waiting: dict[str, Request] = {}
     escalated: dict[str, Escalated] = {}
@@ -117,6 +118,7 @@ class Answering:
             del self._sessions[gone]
         for session_id, entry in live.items():
             session = self._sessions.setdefault(session_id, Session(entry))
+            session.adopted = session.adopted or _parent_of(session.entry) != _parent_of(entry)
             session.entry = entry
             session.has_inbox = self._facts.has_inbox(entry, persons)
             had_program = session.presence.program
@@ -125,6 +127,7 @@ class Answering:
                 session.waiting.clear()
                 session.stamp = -1
             if self._marks.serve(session_id, self._mode(entry), session.presence, now):
+                self._follow_adoption(session, now)
                 self._look_after(session, now)
 
     def close(self) -> None:
@@ -269,6 +272,16 @@ class Answering:
         response = unavailable(reason, session.id, now.wall_ms)
         return self._answer(session, request.id, request, response, "unavailable", now)
 
+    def _follow_adoption(self, session: Session, now: Now) -> None:
+        """What waits for a person here goes to the new parent, once that serves; not what somebody looks at."""
+        if not (session.adopted and session.presence.parent):
+            return
+        session.adopted = False
+        for ask_id, request in tuple(session.waiting.items()):
+            if self._facts.claim(session.id, ask_id, now) is None:
+                del session.waiting[ask_id]
+                self._escalate(session, request, (*hops_of(request), session.id), now)
+
     # -- looking after
 
     def _look_after(self, session: Session, now: Now) -> None:
@@ -334,6 +347,10 @@ class Answering:
 
     def _log(self, event: str, fields: Mapping[str, object], now: Now) -> None:
         self._asks.review.append(event, fields, at=now.wall_ms)
+
+
+def _parent_of(entry: Entry) -> str | None:
+    return entry.parent.session_id if entry.parent else None
 
 
 def _waiting(state: AskState) -> Waiting:

@@ -155,7 +155,7 @@ class Supervisor:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.toml").write_text(f'schema = 1\nname = "{name}"\nsummary = "of a test"\n{text}')
 
-    def setting(self, key: str, value: int) -> None:
+    def setting(self, key: str, value: int | str) -> None:
         section, _, leaf = key.partition(".")
         (self.config / APP).mkdir(parents=True, exist_ok=True)
         (self.config / APP / "settings.toml").write_text(tomli_w.dumps({section: {leaf: value}}))

@@ -164,6 +164,29 @@ def test_an_ask_that_was_passed_on_moves_to_the_new_parent_at_the_next_beat(worl
     assert (moved.target, moved.ours["hops"], world.events("moved")) == ("new", ["p"], ["moved"])
 
 
+def test_an_ask_that_waits_for_a_person_moves_to_a_new_parent_once_that_serves(world: World) -> None:
+    world.entry = replace(world.entry, parent=ParentRef(session_id="gone"))
+    world.ask()
+    world.beat()
+    world.entry = replace(world.entry, parent=ParentRef(session_id="new"))
+    world.beat()
+    assert list(world.files.requests("new")) == []
+    serve_as(world, "new")
+    world.beat()
+    assert sorted(world.files.requests("new")) == ["perm-1"]
+
+
+def test_an_ask_that_somebody_looks_at_stays_on_their_screen(world: World) -> None:
+    world.entry = replace(world.entry, parent=ParentRef(session_id="gone"))
+    world.ask()
+    world.beat()
+    world.files.claim("p", "perm-1", encode_beat(mark("p", KeeperRef("inbox", world.me), world.parts.now())))
+    serve_as(world, "new")
+    world.entry = replace(world.entry, parent=ParentRef(session_id="new"))
+    world.beat()
+    assert list(world.files.requests("new")) == []
+
+
 def test_what_the_old_parent_had_allowed_for_ever_does_not_count_under_the_new_one(world: World) -> None:
     """A14: authority goes by the record's parent, from the session up to the root."""
     world.asks.approvals.add(Approval(granted_by="old", tool="bash", value="echo hi"))

@@ -34,14 +34,15 @@ class AskFiles:
 
     # -- requests
 
-    def write_request(self, session: str, ask_id: str, data: bytes) -> None:
-        """Put a request into a session's inbox.
+    def write_request(self, session: str, ask_id: str, data: bytes, *, responses: bool = True) -> None:
+        """Put a request into a session's inbox. Without `responses` that folder is left to whoever answers.
 
         Raises:
             OSError: it is not there.
         """
         path = self._path(session, "requests", ask_id)
-        self._with_folders(session, ("requests", "responses"), lambda: write_atomic(path, data))
+        kinds = ("requests", "responses") if responses else ("requests",)
+        self._with_folders(session, kinds, lambda: write_atomic(path, data))
 
     def requests(self, session: str, *, but: Collection[str] = ()) -> Sequence[str]:
         """The ids in a session's inbox, in order of arrival; without those in `but`, at which it does not look."""
@@ -90,6 +91,10 @@ class AskFiles:
     def has_response(self, session: str, ask_id: str) -> bool:
         """Whether somebody has answered."""
         return os.path.exists(self._path(session, "responses", ask_id))
+
+    def has_responses(self, session: str) -> bool:
+        """Whether there is a folder for answers: pi makes it when it takes up a request."""
+        return os.path.isdir(os.path.join(self._folder(session), "responses"))
 
     def responses(self, session: str) -> Sequence[str]:
         """The ids that have an answer which nobody has fetched."""

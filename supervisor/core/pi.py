@@ -16,11 +16,13 @@ FOLDER = "sessions/permission-forwarding"
 """Below pi's agent folder, wherever its session files are kept."""
 
 AGENT_FOLDER = "PI_CODING_AGENT_DIR"
+SESSION = "PI_SESSION_ID"
+PARENT_PID = "PI_PARENT_PID"
 ASKED_VARIABLE = "PI_SUBAGENT_PARENT_SESSION"
 """Whom a child of pi asks; a router's variable comes before it."""
 
-PARENT_VARIABLES = ("PI_AGENT_ROUTER_PARENT_SESSION_ID", ASKED_VARIABLE, "PI_PARENT_SESSION", "PI_SESSION_ID")
-"""Who the pi session above is, first one wins. pi's own tool shell exports the last."""
+DECLARED = ("PI_AGENT_ROUTER_PARENT_SESSION_ID", ASKED_VARIABLE, "PI_PARENT_SESSION")
+"""Variables that declare a pi session to be the parent, first one wins. pi's own tool shell exports `SESSION`."""
 
 _FULL = re.compile(r" \(full command: '(.*)'\)\. Allow this command\?\Z", re.DOTALL)
 _FULL_MARK = " (full command: '"
@@ -39,7 +41,7 @@ def forwarding_folder(env: Mapping[str, str]) -> str | None:
 
 def parent_session(env: Mapping[str, str]) -> str | None:
     """The pi session that the environment names as the one above, as it stands there."""
-    named = (env.get(name, "").strip() for name in PARENT_VARIABLES)
+    named = (env.get(name, "").strip() for name in (*DECLARED, SESSION))
     return next((n for n in named if n and n.lower() != "unknown"), None)
 
 

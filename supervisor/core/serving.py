@@ -17,10 +17,15 @@ Answer = Literal["serving", "not_serving", "not_judgeable"]
 
 
 class Target(NamedTuple):
-    """Where an ask goes, and how that was learned."""
+    """Where an ask goes, and how that was learned.
+
+    `folder`: a pi that was not launched by us takes it there; then `process` is its pid and start ticks, if known.
+    """
 
     session_id: str
     source: Source
+    folder: str | None = None
+    process: tuple[int, int] | None = None
 
 
 class ServingBeat(NamedTuple):

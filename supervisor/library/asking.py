@@ -16,8 +16,9 @@ from supervisor.core.asks import Decision, abandoned
 from supervisor.core.serving import Target
 from supervisor.library.registry import serving_here
 from supervisor.runtime.ask_call import MAX_ASK, read_timeout_ms
-from supervisor.runtime.asking import Asker, new_ask_id, own_part
+from supervisor.runtime.asking import new_ask_id, own_part
 from supervisor.runtime.compose import Context
+from supervisor.runtime.pi_asking import asker_for
 
 BAD_INPUT = Reason("malformed", "the permission request is malformed: it cannot be written as JSON text")
 CLOSED = Reason("closed", "this session is closed, it can ask nobody")
@@ -55,7 +56,7 @@ def ask(
         size = len(encode_request(request))
     except (TypeError, ValueError, RecursionError):
         return abandoned(BAD_INPUT)
-    asker = Asker(home, clock=context.clock, registered=serving_here)
+    asker = asker_for(target, home, clock=context.clock, registered=serving_here)
     if size > MAX_ASK:
         return asker.given_up(request, TOO_LARGE)
     return asker.ask(

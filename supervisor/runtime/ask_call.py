@@ -19,7 +19,8 @@ from supervisor.core.ask_wire import build_request, encode_request
 from supervisor.core.asks import Decision, abandoned
 from supervisor.core.errors import BadState
 from supervisor.core.serving import Judgement, Target
-from supervisor.runtime.asking import Asker, Places, new_ask_id, own_part
+from supervisor.runtime.asking import Places, new_ask_id, own_part
+from supervisor.runtime.pi_asking import asker_for
 from supervisor.runtime.targets import resolve_target
 
 MAX_ASK = 900 * 1024
@@ -52,11 +53,12 @@ def ask(
     except BadState as error:
         return abandoned(Reason("bad_state_root", str(error)))
     found = resolve_target(env, home, explicit=explicit)
-    if not used:  # no root, no session: and none is made for an ask
+    pis = isinstance(found, Target) and found.folder is not None
+    if not used and not pis:  # no root, no session: and none is made for an ask
         absent = Judgement("not_serving", "heartbeat", "absent")
         return abandoned(found if isinstance(found, Reason) else not_serving(found.session_id, absent))
     clock = SystemClock()
-    asker = Asker(home, clock=clock)
+    asker = asker_for(found, home, clock=clock)
     ask_id = new_ask_id(os.urandom(16))
     request = build_request(
         ask_id,

@@ -73,6 +73,9 @@ def from_environment(context: Context, entries: Sequence[Entry]) -> Parentage:
     above = recorded_ancestor(context, entries)
     if above is not None:
         return Parentage(as_parent(above), f"{doubt}: ignored; the parent is {above.name}" if doubt else None)
+    pi = _foreign_pi(context)
+    if pi is not None:
+        return Parentage(pi, f"{doubt}: ignored; the parent is pi session {pi.session_id}" if doubt else None)
     return Parentage(None, f"{doubt}: ignored; launched as a master (--parent names one)" if doubt else None)
 
 
@@ -95,6 +98,24 @@ def _named_by_variables(context: Context, entries: Sequence[Entry]) -> tuple[Ent
     if not _is_ancestor(context, entry.generation.process.key):
         return None, f"{variable} names {entry.name}, but this command does not run inside it"
     return entry, None
+
+
+def _foreign_pi(context: Context) -> ParentRef | None:
+    """The pi session that we run in, or that is declared our parent, of a pi that was not launched by us."""
+    if not any(name.startswith("PI_") for name in context.env):
+        return None
+    from supervisor.runtime.pi_parent import pi_parent
+
+    found = pi_parent(context.env)
+    try:
+        session = session_id(found.session_id) if found else None
+    except BadInput:
+        session = None
+    if found is None or session is None:
+        return None
+    process = context.parts.ref(found.process[0]) if found.process else None
+    pid = process.key.pid if process else None
+    return ParentRef(session_id=session, pid=pid, process=process, asks_folder=found.folder)
 
 
 def recorded_ancestor(context: Context, entries: Sequence[Entry]) -> Entry | None:

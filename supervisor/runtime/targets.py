@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from supervisor.adapters.atomic_file import read_bounded
+from supervisor.adapters.proc_stat import boot_id, pid_namespace
 from supervisor.core.ask_reasons import NO_TARGET, Reason, cycle, own_session
 from supervisor.core.ids import encode
 from supervisor.core.serving import Target
@@ -31,7 +32,7 @@ def resolve_target(env: Mapping[str, str], home: str, *, explicit: str | None = 
         return _by_record(home, own, record)
     parent = _clean(env.get("SUPERVISOR_PARENT_SESSION"))
     if parent is None:
-        return NO_TARGET
+        return _pi_target(env, own)
     return own_session(parent) if parent == own else Target(parent, "env")
 
 
@@ -39,6 +40,9 @@ def _by_record(home: str, own: str, record: Mapping[str, Any]) -> Target | Reaso
     parent = parent_of(record)
     if parent is None or parent == own:
         return Target(own, "entry")
+    folder = record["parent"].get("asksFolder")
+    if isinstance(folder, str) and os.path.isabs(folder):
+        return Target(parent, "entry", folder, _process_of(record["parent"]))
     seen, at = {own}, parent
     for _ in range(_MAX_DEPTH):
         if at in seen:
@@ -50,6 +54,29 @@ def _by_record(home: str, own: str, record: Mapping[str, Any]) -> Target | Reaso
             break
         at = up
     return Target(parent, "entry")
+
+
+def _pi_target(env: Mapping[str, str], own: str | None) -> Target | Reason:
+    """A pi that was not launched by us, as its own variables name it."""
+    if not any(name.startswith("PI_") for name in env):
+        return NO_TARGET
+    from supervisor.runtime.pi_parent import pi_parent
+
+    found = pi_parent(env)
+    session = _clean(found.session_id) if found else None
+    if found is None or session is None:
+        return NO_TARGET
+    return own_session(session) if session == own else Target(session, "env", found.folder, found.process)
+
+
+def _process_of(parent: Mapping[str, Any]) -> tuple[int, int] | None:
+    """The parent's pid and start ticks in a record, as far as they mean something here."""
+    try:
+        machine, key = parent["process"]["machine"], parent["process"]["key"]
+        here = machine["bootId"] == boot_id() and machine["pidNamespace"] == pid_namespace()
+        return (int(key["pid"]), int(key["startTicks"])) if here else None
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def parent_of(record: Mapping[str, Any]) -> str | None:

@@ -1,12 +1,15 @@
 """Asks of a real pi through its permission extension, and asks of others to a real pi before a person."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.e2e_real.clis import FAKE_MODEL, ROOT, Clis
+from tests.e2e_real.pi_person import NO, NO_WITH_REASON, YES, Dialog, RpcPi
 from tests.e2e_real.processes import kill, until
 from tests.e2e_real.rig import Rig, Row, kill_keeper
 from tests.e2e_real.test_asks import (
@@ -163,7 +166,86 @@ def test_a_headless_master_pi_asks_its_own_session(rig: Rig) -> None:
     left_tidy(rig)
 
 
+# ---------------------------------------------------------------- a real pi is asked
+
+PI = "pi-parent-1"
+ASKER = """
+import json, supervisor
+with supervisor.join("script") as me:
+    for value in ("touch ONE", "touch TWO"):
+        decision = me.ask("bash", value)
+        print(json.dumps([decision.approved, decision.reason, decision.code]), flush=True)
+"""
+
+
+def test_a_python_child_gets_the_answers_of_a_real_pis_person(rig: Rig) -> None:
+    def person(dialog: Dialog) -> str:
+        if dialog["method"] == "input":
+            return REASON
+        return YES if "touch ONE" in dialog["title"] else NO_WITH_REASON
+
+    with RpcPi(rig, PI, EXTENSION, person=person) as parent:
+        told = script(rig, PI_SUBAGENT_PARENT_SESSION=PI, PI_PARENT_PID=str(parent.pid))
+
+    assert told == [[True, None, "decided"], [False, REASON, "decided"]]
+    assert ["touch ONE" in d["title"] for d in parent.dialogs] == [True, False, False]
+    assert (requests(rig), served(rig)) == ([], [])
+    rig.assert_nothing_left()
+
+
+def test_a_script_asks_a_real_pi_and_is_told_when_it_is_gone(rig: Rig) -> None:
+    env = {"PI_SUBAGENT_PARENT_SESSION": PI}
+    words = ("ask", "--tool", "bash", "--value", "touch X", "--json")
+    with RpcPi(rig, PI, EXTENSION, person=lambda _dialog: NO):
+        denied = rig.run(*words, env=env)
+    nobody = rig.run(*words, env=env)
+
+    assert (denied.code, json.loads(denied.out)["unavailable"]) == (1, False)
+    assert (nobody.code, json.loads(nobody.out)["code"]) == (4, "not_serving")
+    assert f"session '{PI}' is not serving" in nobody.err
+    assert requests(rig) == []
+
+
+def test_a_claude_that_a_real_pi_launches_is_answered_through_that_pi(rig: Rig) -> None:
+    launch = f"supervisor launch --detach --wait exit claude --name kid --prompt 'RUN: {TOUCH}'"
+    with RpcPi(rig, PI, EXTENSION, person=lambda _dialog: YES) as parent:
+        parent.send({"type": "prompt", "message": f"RUN: {launch}"})
+        ended_well(rig, "kid")
+        until(lambda: [m for m in parent.said if m.get("type") == "agent_end"], "the end of pi's turn")
+
+    assert mark(rig).exists()
+    own, of_kid = [d["title"] for d in parent.dialogs]
+    assert launch in own
+    assert TOUCH in of_kid
+    entry = rig.entry("kid")
+    assert (entry["parent"]["sessionId"], entry["parent"]["pid"]) == (PI, parent.pid)
+    assert entry["parent"]["asksFolder"] == str(forwarding(rig))
+    assert requests(rig) == []
+    rig.assert_nothing_left()
+
+
 # ---------------------------------------------------------------- words
+
+
+def script(rig: Rig, **env: str) -> list[list[object]]:
+    """What a Python program that joins is told, in an environment of its own."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", ASKER],
+        env=rig.env | env,
+        cwd=rig.cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def ended_well(rig: Rig, name: str) -> None:
+    """An agent that somebody else launches, once it is on record and has ended."""
+    until(lambda: name in rig.rows(), f"{name} on record")
+    ended(rig, name)
 
 
 def pi(rig: Rig, name: str, prompt: str, *options: str) -> Row:

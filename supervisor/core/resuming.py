@@ -143,8 +143,17 @@ def session_argument(plan: LaunchPlan, context: ResumeContext | None, session: s
 def wake_prompt(entry: Entry, *, ended: Sequence[Entry] = (), text: str | None = None) -> str:
     """What a resumed agent is told: that it was interrupted, its task, its checkpoint, who has ended meanwhile.
 
-    Pointers instead of a transcript: the conversation is in its session. `text` stands for the closing request.
+    Pointers instead of a transcript: the conversation is in its session. `text` stands for the closing request. An
+    agent whose work was done was not interrupted: it is told that alone, and who has ended.
     """
+    end = entry.hand_off
+    over = text is not None and end is not None and end.cause == "ended" and end.success is True
+    lines = [*([] if over else _interrupted(entry)), *_ended_meanwhile(ended)]
+    lines.append(text if text is not None else "Look at where you stopped, and go on with your task.")
+    return "\n".join(lines) + ("" if over else "\n")
+
+
+def _interrupted(entry: Entry) -> list[str]:
     context = entry.agent.resume_context
     lines = ["You were interrupted and have been resumed in the same session."]
     if entry.task_ref or entry.task_summary:
@@ -156,13 +165,17 @@ def wake_prompt(entry: Entry, *, ended: Sequence[Entry] = (), text: str | None =
         lines += ["Your summary:", context.summary]
     if context and context.pointers:
         lines += ["Read again what you need of:", *(f"- {p}" for p in context.pointers)]
-    if ended:
-        lines.append("Of the agents you had launched, these have ended meanwhile:")
-        lines += [f"- {e.name}: {describe(e.hand_off)}" for e in ended[:MAX_TOLD_ENDS] if e.hand_off]
-        if len(ended) > MAX_TOLD_ENDS:
-            lines.append(f"- and {len(ended) - MAX_TOLD_ENDS} more (supervisor handoffs)")
-    lines.append(text if text is not None else "Look at where you stopped, and go on with your task.")
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def _ended_meanwhile(ended: Sequence[Entry]) -> list[str]:
+    if not ended:
+        return []
+    lines = ["Of the agents you had launched, these have ended meanwhile:"]
+    lines += [f"- {e.name}: {describe(e.hand_off)}" for e in ended[:MAX_TOLD_ENDS] if e.hand_off]
+    if len(ended) > MAX_TOLD_ENDS:
+        lines.append(f"- and {len(ended) - MAX_TOLD_ENDS} more (supervisor handoffs)")
+    return lines
 
 
 def outcome(entry: Entry, *, waited_ms: float) -> str | bool | None:

@@ -29,6 +29,7 @@ TOOLS = {
     "agent_status": LOOKS,
     "wait_agent": LOOKS,
     "read_output": LOOKS,
+    "send_followup": STARTS,
     "stop_agent": CHANGES,
     "pending_asks": LOOKS,
     "answer_ask": CHANGES,

@@ -171,6 +171,27 @@ class Tools:
         ran = _good(await self._caller.run("logs", f"--lines={lines}", row["entryId"]))
         return {"name": row["name"], "running": family.is_live(row), "output": _text(ran.out, MAX_TEXT)}
 
+    async def send_followup(
+        self,
+        agent: Agent,
+        prompt: Annotated[str, Field(description="What it is to do next, in the same session", min_length=1)],
+    ) -> dict[str, Any]:
+        """Give an agent of yours another turn in its session: one that has ended is resumed in the background, one that
+        runs gets the turn after the one it is in, if its CLI can be told while it runs.
+        """
+        seen = await self._look()
+        row = seen.find(agent, act=True)
+        text = prompt.encode(errors="surrogateescape")
+        if family.is_live(row):
+            _good(await self._caller.run("send", "--prompt-file=-", row["entryId"], stdin=text))
+            return {"name": row["name"], "sessionId": row["sessionId"], "how": "the next turn of the running agent"}
+        told = await self._caller.json(
+            *("resume", "--detach", "--prompt-file=-", row["entryId"]),
+            stdin=text,
+            env=self._caller.agents_environment(seen.me),
+        )
+        return {**told, "how": "resumed"}
+
     async def stop_agent(
         self,
         agent: Agent,

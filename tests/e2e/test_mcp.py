@@ -90,6 +90,11 @@ def test_an_agent_launches_waits_for_reads_and_stops_children_by_its_tools(sv: S
     assert (told["allEnded"], told["agents"][0]["exitCode"]) == (True, 0)
     assert "DONE [turn 1]" in lead.call("read_output", agent="kid")["output"]
 
+    again = lead.call("send_followup", agent="kid", prompt="and now")
+    assert (again["how"], again["sessionId"]) == ("resumed", kid["sessionId"])
+    assert lead.call("wait_agent", agents=["kid"])["agents"][0]["exitCode"] == 0
+    assert sv.prompts("kid") == ["hello", "and now"]
+
     sv.launch("stranger")
     lead.call("launch_agent", profile="shell", args=["sleep", "1000"], name="long")
     listed = lead.call("list_agents")

@@ -147,6 +147,20 @@ def test_what_it_is_to_do_comes_last() -> None:
     assert wake_prompt(agent(), text="now the docs").splitlines()[-1] == "now the docs"
 
 
+def test_an_agent_that_was_done_was_not_interrupted_and_gets_its_next_prompt_alone() -> None:
+    done = agent(state=Closed(since=1, hand_off=make_hand_off(cause="ended", success=True)))
+    assert wake_prompt(done, text="now the docs") == "now the docs"
+    assert "interrupted" in wake_prompt(done)
+
+
+@pytest.mark.parametrize(
+    "end", [{"cause": "stopped"}, {"cause": "lost", "success": None}, {"success": False, "code": 1}]
+)
+def test_whatever_else_ended_it_was_an_interruption(end: dict[str, Any]) -> None:
+    cut_off = agent(state=Closed(since=1, hand_off=make_hand_off(**end)))
+    assert wake_prompt(cut_off, text="go on").startswith("You were interrupted")
+
+
 def test_ends_of_children_are_told_and_counted_past_the_bound() -> None:
     ended = [agent(f"kid-{n}") for n in range(MAX_TOLD_ENDS + 3)]
     told = wake_prompt(agent(), ended=ended)

@@ -186,6 +186,33 @@ def test_who_is_not_on_record_looks_at_everybody_and_stops_only_what_it_launched
     assert not failed
 
 
+# -- another turn
+
+
+def test_a_running_agent_is_sent_its_next_prompt() -> None:
+    script = me()
+    told, failed = call(script, "send_followup", agent="kid", prompt="--and now")
+    assert (failed, told["how"]) == (False, "the next turn of the running agent")
+    assert script.acts == [("send", "--prompt-file=-", "entry-kid")]
+    assert script.stdin == b"--and now"
+
+
+def test_an_agent_that_has_ended_is_resumed_with_it() -> None:
+    script = me()
+    script.answers |= {"ps": [row("me", None), row("kid", status="closed")], "resume": {"name": "kid", "pid": 5}}
+    told, failed = call(script, "send_followup", agent="kid", prompt="and now")
+    assert (failed, told["how"], told["pid"]) == (False, "resumed", 5)
+    assert script.acts == [("resume", "--json", "--detach", "--prompt-file=-", "entry-kid")]
+    assert (script.stdin, script.env) == (b"and now", {"KEY": "of the agent"})
+
+
+@pytest.mark.parametrize("wanted", ["other", "me"])
+def test_nobody_elses_agent_gets_another_turn(wanted: str) -> None:
+    script = me()
+    assert call(script, "send_followup", agent=wanted, prompt="x")[1]
+    assert script.acts == []
+
+
 # -- reading
 
 

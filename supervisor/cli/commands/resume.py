@@ -23,10 +23,19 @@ if TYPE_CHECKING:
 @agent_argument()
 @click.option("--parent", metavar="ID", shell_complete=complete_agents, help="Its new parent, a running agent.")
 @click.option("--prompt", metavar="TEXT", help="What it is to do [default: go on with its task].")
+@click.option("--prompt-file", metavar="FILE", help="Read that from a file, - for standard input.")
 @click.option("--detach", is_flag=True, help="Run in the background [default when resumed by an agent].")
 @click.option("--tmux", is_flag=True, help="Run in a new tmux window.")
 @json_option
-def command(agent_id: str, parent: str | None, prompt: str | None, detach: bool, tmux: bool, as_json: bool) -> int:
+def command(
+    agent_id: str,
+    parent: str | None,
+    prompt: str | None,
+    prompt_file: str | None,
+    detach: bool,
+    tmux: bool,
+    as_json: bool,
+) -> int:
     """Go on with an agent that has ended: the same agent, the same session, the same folder.
 
     It counts as resumed once it has confirmed its session. Otherwise its record is as it was, with the reason. An agent
@@ -34,6 +43,8 @@ def command(agent_id: str, parent: str | None, prompt: str | None, detach: bool,
     """
     from supervisor.cli.starting import detached, in_foreground, launched_by_an_agent
 
+    if prompt_file is not None:
+        prompt = _from_file(prompt, prompt_file)
     context = open_context()
     in_background = detach or (not tmux and launched_by_an_agent(context))
     choice = _Choice(context, agent_id, parent, prompt, mode="headless" if in_background else "interactive")
@@ -44,6 +55,16 @@ def command(agent_id: str, parent: str | None, prompt: str | None, detach: bool,
     if in_background:
         return detached(context, choice.request, "ready", as_json=as_json)
     return in_foreground(context, choice.request)
+
+
+def _from_file(prompt: str | None, path: str) -> str:
+    """Raises UsageError: both ways to give it. BadInput: unreadable or too long."""
+    from supervisor.cli.prompt_file import read_prompt
+    from supervisor.core.errors import UsageError
+
+    if prompt is not None:
+        raise UsageError("--prompt and --prompt-file exclude each other")
+    return read_prompt(path).decode(errors="surrogateescape")
 
 
 class _Choice:

@@ -226,6 +226,7 @@ def resuming(entry: Entry, *, nonce: str, session: str, now: int, **changes: Any
         Starting(since=now, unconfirmed=before),
         generation=Generation(nonce=nonce, resumes=session),
         want="up",
+        enrolled=False,  # whatever it was, this generation is ours
         stop_grace_ms=None,
         heartbeat_at=now,
         **changes,

@@ -124,13 +124,12 @@ def _entry(
 
 def _plan(entry: Entry, program: str | None, session: str | None) -> LaunchPlan:
     """The profile's, but for what was not ours to choose: how it was started, and that it never is again."""
-    files = tuple(f.replace(entry.session_id, session) for f in entry.plan.session_files) if session else ()
+    files = entry.plan.session_files if session else ()
     return replace(
         entry.plan,
         argv=(program or entry.plan.argv[0],),
         session_files=files,
         ready="spawned",
-        follow="leader",
         restart=RestartPlan(),
     )
 

@@ -110,3 +110,24 @@ def test_what_cannot_be_enrolled_is_refused_with_the_reason(sv: Supervisor) -> N
     ended.wait()
     assert f"no process {ended.pid} runs here" in sv.run("enroll", "--pid", str(ended.pid), code=3).err
     sv.run("enroll", "--pid", "0", code=2)
+
+
+def test_an_enrolled_agent_that_has_ended_is_resumed_in_its_own_session_and_is_then_ours(sv: Supervisor) -> None:
+    session = "11111111-2222-4333-8444-555555555555"
+    words = [sys.executable, "-P", "-m", "supervisor.demo", "--session-id", session]
+    stranger = subprocess.Popen(words, env=sv.environment(), cwd=sv.work, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert stranger.stdin
+    stranger.stdin.write(b"SLEEP: 1000")
+    stranger.stdin.close()
+    wait_for(lambda: (sv.home / "demo-sessions" / f"{session}.jsonl").exists(), "its session")
+    sv.run("enroll", "--pid", str(stranger.pid), "--session", session, "--profile", "demo", "--name", "lead")
+    stranger.kill()
+    stranger.wait()
+    sv.ended("lead")
+
+    told = sv.json("resume", "lead", "--detach", "--prompt", "hello again")
+
+    assert told["sessionId"] == session
+    record = wait_for(lambda: (r := sv.record("lead"))["state"]["status"] == "closed" and r, "its end") or {}
+    assert (record["enrolled"], record["state"]["handOff"]["code"]) == (False, 0)
+    assert sv.prompts("lead")[-1].endswith("hello again\n")

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run fmt lint types layers test check e2e bench schema build clean
+.PHONY: help setup run fmt lint types layers test check e2e bench schema compatibility build clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -52,6 +52,9 @@ bench: $(STAMP) ## measure, beside peers
 
 schema: $(STAMP) ## write launch_profiles/schema.json from the types
 	$(BIN)/supervisor profiles schema > launch_profiles/schema.json
+
+compatibility: $(STAMP) ## write docs/reference/compatibility.md from the shipped profiles
+	$(BIN)/python -m tests.compatibility > docs/reference/compatibility.md
 
 build: $(STAMP) ## wheel and sdist into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from supervisor.core.driver_plan import as_driver
 from supervisor.core.profile import LaunchProfile
 
 _PROMPT = {"stdin": "on standard input", "argv": "as an argument", "none": "not at all"}
@@ -14,6 +15,7 @@ _ASKS = {
     "files": "forwarded to its parent by the CLI itself, as files",
     "own": "forwarded to its parent by the agent itself",
 }
+_ON_TERMINAL = {**_ASKS, "none": "asked of the person there"}
 _READY = {
     "spawned": "when it is started",
     "output": "with its first output",
@@ -24,7 +26,9 @@ _READY = {
 
 def abilities(profile: LaunchProfile) -> list[tuple[str, str]]:
     """What a CLI that is started by this profile can do and cannot, as (label, sentence)."""
-    prompt, stop = profile.prompt, profile.stop
+    prompt = profile.prompt
+    launched = as_driver(profile) if profile.driver else profile
+    ready, stop = launched.ready, launched.stop
     lines = [
         ("summary", profile.summary),
         ("paths", _paths(profile)),
@@ -32,7 +36,7 @@ def abilities(profile: LaunchProfile) -> list[tuple[str, str]]:
         ("session", _session(profile)),
         ("model", "can be chosen" if _takes_model(profile) else "cannot be chosen"),
         ("asks", _asks(profile)),
-        ("ready", f"{_READY[profile.ready.when]}, within {profile.ready.timeout_seconds} s"),
+        ("ready", f"{_READY[ready.when]}, within {ready.timeout_seconds} s"),
         ("stop", f"{stop.signal}, {stop.grace_seconds:g} s to end, then it is killed"),
         ("restart", f"{profile.restart.policy}"),
     ]
@@ -41,7 +45,7 @@ def abilities(profile: LaunchProfile) -> list[tuple[str, str]]:
         lines.append(("serving", f"{mode}, {len(profile.asks.rules)} rules of its own for asks of its children"))
     if profile.tested_versions:
         lines.append(("verified", f"with version {', '.join(profile.tested_versions)}"))
-    return lines + [("note", text) for text in profile.notes]
+    return [*lines, *(("note", text) for text in profile.notes), *(("cannot", text) for text in profile.cannot)]
 
 
 def _paths(profile: LaunchProfile) -> str:
@@ -61,7 +65,7 @@ def _asks(profile: LaunchProfile) -> str:
     other = profile.asks.interactive or (profile.asks.adapter if profile.driver else None)
     if profile.driver is not None:
         said = "forwarded to its parent by a driver, which can be interrupted and given follow-ups"
-    return said if other is None else f"headless {said}; on a terminal {_ASKS[other]}"
+    return said if other is None else f"headless {said}; on a terminal {_ON_TERMINAL[other]}"
 
 
 def _words(profile: LaunchProfile) -> str:
@@ -71,11 +75,12 @@ def _words(profile: LaunchProfile) -> str:
 
 
 def _session(profile: LaunchProfile) -> str:
+    launched = as_driver(profile).session if profile.driver else profile.session
     kind = {
         "preset": "its id is chosen at launch",
-        "capture": "its id is read from the output" if profile.session.capture_key else "its id is told by the CLI",
+        "capture": "its id is read from the output" if launched.capture_key else "its id is told by the CLI",
         "none": "it has no id",
-    }[profile.session.id]
+    }[launched.id]
     resumable = profile.argv.resume or (profile.driver and profile.session.id != "none")
     return f"{kind}; it {'can' if resumable else 'cannot'} be resumed"
 

@@ -192,6 +192,7 @@ class LaunchProfile(_Table, frozen=True):
     driver: DriverRules | None = None
     mcp: Literal["none", "claude", "codex", "opencode"] = "none"
     notes: tuple[str, ...] = ()
+    cannot: tuple[str, ...] = ()
 
 
 def field_of(token: str) -> str | None:

@@ -31,6 +31,7 @@ from supervisor.demo import script
 from supervisor.mcp_server.server import TOOLS
 from supervisor.mcp_server.tools import Tools
 from supervisor.runtime.views import Row
+from tests import compatibility
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -243,6 +244,10 @@ def test_every_shipped_profile_is_listed_with_the_version_it_was_tried_with(path
 
 
 # -- records
+
+
+def test_the_table_of_compatibility_is_that_of_the_profiles() -> None:
+    assert page(REFERENCE / "compatibility.md") == compatibility.page(), "run: make compatibility"
 
 
 def test_exactly_the_fields_of_an_entry_are_documented() -> None:

@@ -79,3 +79,23 @@ def mend_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def readable_once(data: bytes) -> int:
+    """A descriptor from which `data` can be read, on no disk that anybody can name.
+
+    Raises:
+        OSError: no room for it.
+    """
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("prompt", os.MFD_CLOEXEC)
+    else:
+        import tempfile
+
+        fd, path = tempfile.mkstemp()
+        os.unlink(path)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

@@ -115,6 +115,10 @@ class Places:
                 return found
         raise BadState(f"{self._host_id} holds no id", hint="Remove it; it is written anew")
 
+    def has_host_id(self) -> bool:
+        """Whether anything was ever recorded here by a process of this host."""
+        return os.path.lexists(self._host_id)
+
     def _write_host_id(self) -> None:
         temp = temp_name(self.home, "host-id")
         fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

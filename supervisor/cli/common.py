@@ -14,12 +14,21 @@ if TYPE_CHECKING:
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def open_context(*, prepare: bool = True) -> Context:
-    """The context of this process, with a safe state root (made when `prepare`)."""
+def open_context(*, prepare: bool = True, records: bool = True) -> Context:
+    """The context of this process, with a safe state root (made when `prepare`).
+
+    Raises:
+        BadState: the state root cannot be used.
+        MatrixOff: the command works with `records`, and none are kept.
+    """
     from supervisor.runtime.compose import from_environment
 
     context = from_environment()
     if prepare:
+        if records and not context.matrix_on:
+            from supervisor.core.errors import MatrixOff
+
+            raise MatrixOff
         context.prepare()
     else:
         context.places.exists()

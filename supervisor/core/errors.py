@@ -12,6 +12,7 @@ EXIT_NOT_FOUND = 3
 EXIT_NOBODY_SERVING = 4
 EXIT_FENCED = 5
 EXIT_LIMIT = 6
+EXIT_MATRIX_OFF = 7
 EXIT_INTERNAL = 70
 
 
@@ -63,6 +64,19 @@ class LimitReached(SupervisorError):
 
     code = "limit"
     exit_code = EXIT_LIMIT
+
+
+class MatrixOff(SupervisorError):
+    """The process matrix is switched off, and this cannot be done without a record."""
+
+    code = "matrix_off"
+    exit_code = EXIT_MATRIX_OFF
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the process matrix is off (processMatrix.enabled = false): nothing is recorded, and nothing was done",
+            hint="Switch it on: supervisor settings set processMatrix.enabled true",
+        )
 
 
 class BadState(Refused):

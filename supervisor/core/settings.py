@@ -21,7 +21,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     """One key: its default, bounds, unit and what it is for.
 
     Whole numbers have inclusive bounds `low` and `high`; `choices` are the words of a choice; `rules`: a list of rules;
-    `argv`: the words of a command, which no shell sees.
+    `argv`: the words of a command, which no shell sees; `flag`: on or off.
     """
 
     key: str
@@ -33,6 +33,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
     rules: bool = False
     argv: bool = False
+    flag: bool = False
 
     @property
     def bounds(self) -> str:
@@ -41,12 +42,20 @@ class Setting(Struct, frozen=True, kw_only=True):
             return f"at most {MAX_RULES} rules"
         if self.argv:
             return f"at most {MAX_WORDS} words"
+        if self.flag:
+            return "true | false"
         return " | ".join(self.choices) if self.choices else f"{self.low}…{self.high}"
 
 
 SETTINGS: Mapping[str, Setting] = {
     s.key: s
     for s in (
+        Setting(
+            key="processMatrix.enabled",
+            default=True,
+            flag=True,
+            about="whether anything is recorded at all; without, agents are launched and nothing is written",
+        ),
         Setting(
             key="processMatrix.heartbeat_ms",
             default=ENTRY_HEARTBEAT_MS,
@@ -161,6 +170,10 @@ def check(key: str, raw: Any, *, where: str = "") -> Any:
         return _rules(key, raw, at)
     if setting.argv:
         return _words(key, raw, at)
+    if setting.flag:
+        if not isinstance(raw, bool):
+            raise BadInput(f"{at}{key} = {raw!r} is out of bounds", hint="It is true or false")
+        return raw
     if setting.choices:
         if raw not in setting.choices:
             raise BadInput(f"{at}{key} = {raw!r} is out of bounds", hint=f"It is one of {', '.join(setting.choices)}")

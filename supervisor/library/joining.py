@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from supervisor.core.entry import Entry, is_live
+from supervisor.core.errors import MatrixOff
 from supervisor.library import records, registry
 from supervisor.library.host import Host
 from supervisor.library.serving import Decide
@@ -40,6 +41,8 @@ def open_session(context: Context, *, name: str | None = None, parent: str | Non
     Raises:
         SupervisorError, OSError.
     """
+    if not context.matrix_on:
+        raise MatrixOff
     context.prepare()
     entries = context.store.list()
     launched = _launched(context, entries)

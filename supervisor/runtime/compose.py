@@ -53,6 +53,14 @@ class Context:
         runtime = self.env.get("XDG_RUNTIME_DIR") or None
         return Places(default_home(self.env), runtime_dir=runtime)
 
+    @cached_property
+    def matrix_on(self) -> bool:
+        """`processMatrix.enabled`. Malformed settings do not switch it off."""
+        try:
+            return bool(self.settings.values()["processMatrix.enabled"].value)
+        except SupervisorError:
+            return True
+
     def prepare(self) -> None:
         """Make the state root. Inside an agent's tool sandbox a root that cannot be written is a refusal of its own.
 
@@ -77,8 +85,9 @@ class Context:
 
     @cached_property
     def processes(self) -> ProcessTable:
-        """The process table, with this host's id."""
-        return system_process_table(self.places.host_id())
+        """The process table, with this host's id; without a matrix none is written, and none is needed."""
+        known = self.matrix_on or self.places.has_host_id()
+        return system_process_table(self.places.host_id() if known else "")
 
     @cached_property
     def store(self) -> EntryFiles:

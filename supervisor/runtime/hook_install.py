@@ -29,6 +29,8 @@ _QUESTIONS = (
 
 def hook_fields(context: Context, profile: LaunchProfile, mode: Mode, program: str | None) -> Mapping[str, str]:
     """What the fields of HOOK_FIELDS hold in this launch; those of another adapter stay unset."""
+    if not context.matrix_on:
+        return {}
     adapter = profile.asks.adapter
     if mode == "interactive" and profile.asks.interactive is not None:
         adapter = profile.asks.interactive

@@ -9,7 +9,7 @@ from supervisor.core.rules import Rule
 from supervisor.core.settings import SETTINGS, Value, check, flatten, resolve
 
 HEARTBEAT = "processMatrix.heartbeat_ms"
-NUMBERS = [key for key, s in SETTINGS.items() if not s.choices and not s.rules and not s.argv]
+NUMBERS = [key for key, s in SETTINGS.items() if not s.choices and not s.rules and not s.argv and not s.flag]
 CHOICES = [key for key, s in SETTINGS.items() if s.choices]
 
 
@@ -136,3 +136,10 @@ def test_a_later_layer_wins_and_says_where_it_is_from() -> None:
 def test_a_bad_value_in_any_layer_is_refused_with_its_file(table: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match=r"^user\.toml: "):
         resolve([("user.toml", table), ("root.toml", {HEARTBEAT: 3000})])
+
+
+@pytest.mark.parametrize("raw", [0, 1, "true", None, []])
+def test_a_switch_is_true_or_false_and_nothing_else(raw: object) -> None:
+    assert [check("processMatrix.enabled", v) for v in (True, False)] == [True, False]
+    with pytest.raises(BadInput, match="It is true or false"):
+        check("processMatrix.enabled", raw)

@@ -334,8 +334,9 @@ def default_and_bounds(setting: Setting) -> list[str]:
     """Only numbers have bounds from and to."""
     if setting.rules or setting.argv:
         return ["[]", "", ""]
-    bounds = ("", "") if setting.choices else (setting.low, setting.high)
-    return [str(value) for value in (setting.default, *bounds)]
+    bounds = ("", "") if setting.choices or setting.flag else (setting.low, setting.high)
+    default = str(setting.default).lower() if setting.flag else str(setting.default)
+    return [default, *(str(bound) for bound in bounds)]
 
 
 def test_every_choice_of_a_setting_is_documented() -> None:

@@ -11,7 +11,6 @@ from supervisor.cli.common import (
     complete_profiles,
     json_option,
     note,
-    open_context,
     print_json,
 )
 from supervisor.cli.tmux_launch import tmux_socket_option
@@ -62,10 +61,25 @@ def command(as_json: bool, dry_run: bool, tmux: bool, detach: bool, wait_for: st
     On a terminal it runs in the foreground and the exit code is the agent's own. Detached it prints name, session, pid
     and transcript once the agent is proven up; if the agent dies first you are told how, with the end of its output.
     """
-    context = open_context()
+    from supervisor.runtime.compose import from_environment
+
+    context = from_environment()
+    if context.matrix_on:
+        context.prepare()
     choice = _Choice(context, given, interactive=not detach and wait_for is None, tmux=tmux)
     if dry_run:
         return _dry_run(context, choice, as_json=as_json)
+    if not context.matrix_on:
+        from supervisor.cli.unrecorded import launch_unrecorded
+
+        return launch_unrecorded(
+            context,
+            choice.request,
+            foreground=choice.foreground(detach, wait_for),
+            wait_for=wait_for or "spawned",
+            tmux=tmux,
+            as_json=as_json,
+        )
     if tmux:
         from supervisor.cli.tmux_launch import launch_in_tmux
 

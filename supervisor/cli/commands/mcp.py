@@ -51,7 +51,7 @@ def install(cli: str, yes: bool, as_json: bool) -> None:
     """
     from supervisor.runtime.mcp_setup import plan_install
 
-    context = open_context()
+    context = open_context(records=False)
     _do(context, plan_install(context, cli), yes=yes, as_json=as_json)
 
 
@@ -63,7 +63,7 @@ def uninstall(cli: str, yes: bool, as_json: bool) -> None:
     """Take that back. Without --yes it is only shown what would be done."""
     from supervisor.runtime.mcp_setup import plan_uninstall
 
-    context = open_context()
+    context = open_context(records=False)
     _do(context, plan_uninstall(context, cli), yes=yes, as_json=as_json)
 
 

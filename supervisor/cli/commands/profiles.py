@@ -138,7 +138,7 @@ def trust(name: str) -> None:
     """Trust a project's profile as it is now. A file that changes later is untrusted again."""
     from supervisor.core.text import printable
 
-    context = open_context()
+    context = open_context(records=False)
     found = context.profiles.trust(name)
     click.echo(printable(f"trusted    {found.path}\nsha256     {_trusted_hash(context, found)}"))
 

@@ -58,6 +58,9 @@ def show(as_json: bool) -> None:
 def _text(value: object) -> str:
     import shlex
 
+    if isinstance(value, bool):
+        return str(value).lower()
+
     if isinstance(value, tuple):
         words = [v for v in value if isinstance(v, str)]
         return shlex.join(words) if words else f"{len(value)} rules" if value else "none"
@@ -76,7 +79,7 @@ def set_(key: str, value: str) -> None:
 
     What concerns asks is in force at once, the rest for keepers that are started from now on.
     """
-    context = open_context()
+    context = open_context(records=False)
     written = context.settings.set(key, _parsed(key, value))
     click.echo(f"{written.key} = {_text(written.value)} ({written.origin})")
     if not key.startswith(("asks.", "notify.")):
@@ -112,6 +115,8 @@ def _parsed(key: str, raw: str) -> Any:
             return list(check(key, json.loads(raw)))
         except (ValueError, RecursionError):
             raise BadInput(f"{key} = {raw[:60]!r} is no JSON", hint="Give a JSON array of words") from None
+    if setting.flag:
+        return check(key, {"true": True, "false": False}.get(raw, raw))
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", raw):
         raise BadInput(
             f"{key} = {raw[:60]!r} is no whole number of {setting.unit}",

@@ -9,7 +9,7 @@ from supervisor.core.ports import Clock
 from supervisor.drivers.effects import Job, Speaker
 from supervisor.drivers.links import JsonLines, Link
 
-KINDS = ("acp", "codex", "gemini", "opencode")
+KINDS = ("acp", "claude", "codex", "gemini", "opencode")
 
 
 def make(kind: str, job: Job, *, env: Mapping[str, str], home: str, clock: Clock) -> tuple[Speaker, Link]:
@@ -31,6 +31,10 @@ def make(kind: str, job: Job, *, env: Mapping[str, str], home: str, clock: Clock
         from supervisor.drivers.opencode_link import OpencodeLink
 
         return OpencodeSpeaker(job), OpencodeLink(env, password=os.urandom(24).hex())
+    if kind == "claude":
+        from supervisor.drivers.claude import Claude
+
+        return Claude(job), JsonLines()
     if kind == "codex":
         from supervisor.drivers.codex import Codex
 

@@ -23,7 +23,7 @@ MARK = "touch MARK"
 class Kind:
     """One driven CLI. `asks`, `asks_below`: a prompt by which it asks for that command, itself or in a sub-session.
 
-    `runs`: a prompt by which it runs a command that nobody needs to be asked about (with `words` after --). `results`:
+    `runs`: a prompt by which it runs a command that nobody needs to be asked about, with `allowed` after --. `results`:
     what the model was told of its tool calls. `sessions`: the files in which it keeps one. `told`: whether the model
     learns why it was denied. `one_writer`: whether the CLI itself refuses a second process in a session.
     """
@@ -36,14 +36,18 @@ class Kind:
     runs: Callable[[str], str]
     results: Callable[[dict[str, Any]], list[str]]
     sessions: Callable[[Rig, str], list[Path]]
-    words: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
     told: bool = True
     one_writer: bool = False
 
-    def launch(self, rig: Rig, prompt: str, *options: str, name: str = "kid") -> Row:
+    def launch(self, rig: Rig, prompt: str, *options: str, name: str = "kid", words: tuple[str, ...] = ()) -> Row:
         """A child of whatever the options say, with this prompt."""
-        words = ("--", *self.words) if self.words else ()
-        return rig.launch(self.profile, "--name", name, *options, "--prompt-file", "-", *words, stdin=prompt.encode())
+        behind = ("--", *words) if words else ()
+        return rig.launch(self.profile, "--name", name, *options, "--prompt-file", "-", *behind, stdin=prompt.encode())
+
+    def run(self, rig: Rig, cmd: str) -> Row:
+        """An agent that runs a command which it need not ask for."""
+        return self.launch(rig, self.runs(cmd), words=self.allowed)
 
     def by_hand(self, rig: Rig, *options: str, prompt: str = "hello") -> Done:
         """The driver as a command of somebody, outside of any agent."""
@@ -56,7 +60,6 @@ class Kind:
             *options,
             "--",
             *self.command,
-            *self.words,
         ]
         done = subprocess.run(
             argv,
@@ -70,9 +73,8 @@ class Kind:
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def told_of_tools(self, rig: Rig) -> list[str]:
-        """The tool results of the request that had most of them."""
-        found = [self.results(request.get("req", {})) for request in rig.model.requests()]
-        return max(found, key=len, default=[])
+        """The tool results in all requests."""
+        return [text for request in rig.model.requests() for text in self.results(request.get("req", {}))]
 
     def __str__(self) -> str:
         return self.profile
@@ -114,7 +116,46 @@ CODEX = Kind(
     one_writer=True,
 )
 
-KINDS = [CODEX]
+
+def claude_asks(cmd: str) -> str:
+    """Any command that no rule of its own allows."""
+    return f"RUN: {cmd}"
+
+
+def claude_spawns(cmd: str) -> str:
+    """A sub-agent that does so."""
+    task = {"description": "sub", "prompt": claude_asks(cmd), "subagent_type": "general-purpose"}
+    return f"TOOL: Task {json.dumps(task)}"
+
+
+def claude_results(request: dict[str, Any]) -> list[str]:
+    """Its tool results."""
+    contents = [message.get("content") for message in request.get("messages", [])]
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    return [json.dumps(p.get("content")) for p in parts if isinstance(p, dict) and p.get("type") == "tool_result"]
+
+
+def claude_sessions(rig: Rig, session: str) -> list[Path]:
+    """Its session file."""
+    return sorted(Path(rig.env["CLAUDE_CONFIG_DIR"]).glob(f"projects/*/{session}.jsonl"))
+
+
+CLAUDE = Kind(
+    profile="claude-stdio",
+    driver="claude",
+    command=(
+        *("claude", "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"),
+        *("--permission-mode", "manual", "--permission-prompt-tool", "stdio"),
+    ),
+    asks=claude_asks,
+    asks_below=claude_spawns,
+    runs=claude_asks,
+    allowed=("--allowedTools", "Bash"),
+    results=claude_results,
+    sessions=claude_sessions,
+)
+
+KINDS = [CODEX, CLAUDE]
 
 
 def tool(agent: int, line: str = BUSY) -> int:

@@ -15,7 +15,7 @@ from supervisor.adapters.profile_files import shipped
 from supervisor.cli.main import run
 from supervisor.cli.profile_words import profile_schema
 
-SHIPPED = {"acp", "claude", "codex", "codex-exec", "demo", "gemini", "opencode", "pi", "shell"}
+SHIPPED = {"acp", "claude", "claude-stdio", "codex", "codex-exec", "demo", "gemini", "opencode", "pi", "shell"}
 Captured = pytest.CaptureFixture[str]
 
 

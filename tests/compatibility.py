@@ -11,7 +11,7 @@ from supervisor.cli.profile_words import abilities
 from supervisor.core.profile import LaunchProfile
 from supervisor.runtime.compose import Context
 
-AGENTS = ("claude", "codex", "codex-exec", "gemini", "opencode", "pi", "acp")
+AGENTS = ("claude", "claude-stdio", "codex", "codex-exec", "gemini", "opencode", "pi", "acp")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "compatibility.md"
 
 HEAD = """\

@@ -78,7 +78,7 @@ def test_options_are_completed(home: Path, tmp_path: Path) -> None:
 
 
 def test_profiles_subcommands_and_settings_are_completed(home: Path, tmp_path: Path) -> None:
-    assert complete("supervisor profiles show cl", tmp_path) == ["claude"]
+    assert complete("supervisor profiles show cl", tmp_path) == ["claude", "claude-stdio"]
     assert "trust" in complete("supervisor profiles ", tmp_path)
     assert complete("supervisor settings set process", tmp_path) == [k for k in SETTINGS if k.startswith("process")]
 

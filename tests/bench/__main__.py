@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.bench import beside, machine, scenarios
+from tests.bench import asks, beside, machine, scenarios
 from tests.bench.install import RESULTS, alone, install_ours, install_peers, sweep
 from tests.bench.machine import Quiet
 from tests.bench.report import BY_NAME, MEASURES, Results, Sample, table
@@ -54,6 +54,8 @@ def _measured(given: argparse.Namespace) -> int:
         scenarios.measure(run)
         if given.peers:
             peers = beside.measure(run, peer_binaries)
+        if any(who == asks.PEER for _, who in run.results.samples):
+            peers[asks.PEER] = "250 ms"
     finally:
         run.marked.end_all()
         for folder in (run.folder, run.sockets):

@@ -50,6 +50,18 @@ MEASURES: tuple[Measure, ...] = (
     Measure("launchrss", "— RSS of the same", "MB"),
     Measure("launchold", "— the launch beside 1,000 ended entries", "s"),
     Measure("launchpssold", "— PSS of its keeper", "MB"),
+    Measure("askrule", "ask → a rule decides at the keeper → answer, p50", "ms", 3),
+    Measure("askrule99", "— p99", "ms", 15),
+    Measure("hookrule", "a whole `supervisor-hook claude`, a rule decides", "ms", 90),
+    Measure("never", "ask of nobody: refused after", "s", 2.15, "max"),
+    Measure("killed", "parent and keeper killed amid an ask: refused after", "s", 2.15, "max"),
+    Measure("zombie", "— the same, left as a zombie", "s", 2.15, "max"),
+    Measure("stopped", "keeper stopped amid an ask: refused after", "s", 7.2, "max"),
+    Measure("lost200", "8 children × 25 asks: outcomes other than the decision", "n", 0, "max", exact=True),
+    Measure("lost10000", "10,000 asks in sequence: the same", "n", 0, "max", exact=True),
+    Measure("pending", "`asks` with 10,000 that wait: newest shown after", "s", 1.0, "max"),
+    Measure("pendingrule", "— an ask that a rule decides beside them, p50", "ms"),
+    Measure("meanwhile", "20 s at one ask: a second one answered meanwhile", "n", 1, "min", exact=True),
 )
 BY_NAME = {m.name: m for m in MEASURES}
 

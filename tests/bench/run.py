@@ -31,9 +31,10 @@ class Depth:
     peer_repeats: int = 3
     cpu_runs: int = 15
     replaces: int = 300
+    asks: int = 10_000
 
 
-QUICK = Depth(repeats=3, windows=3, window_s=5.0, settle_s=5.0, kills=20, replaces=100)
+QUICK = Depth(repeats=3, windows=3, window_s=5.0, settle_s=5.0, kills=20, replaces=100, asks=1_000)
 
 
 @dataclass

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from tests.bench.asks import ASKS
 from tests.bench.latency import restart_seconds
 from tests.bench.ours import Ours
 from tests.bench.procs import SECONDS, SLEEP, Marked, cpu_ns, memory_kb, until
@@ -287,11 +288,11 @@ SCENARIOS: tuple[tuple[Scenario, tuple[str, ...]], ...] = (
 
 def measure(run: Run) -> None:
     """All that is wanted."""
-    for scenario, names in SCENARIOS:
+    for scenario, names in (*SCENARIOS, *ASKS):
         if run.wants(*names):
             print(f"  ours: {scenario.__name__}", file=sys.stderr, flush=True)
             try:
                 scenario(run)
-            except (RuntimeError, OSError, ValueError, KeyError) as error:
+            except (RuntimeError, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
                 run.problem(f"{scenario.__name__}: {type(error).__name__}: {error}")
     assert os.getpid() not in run.marked.pids()

@@ -6,6 +6,8 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
+from supervisor.core.errors import Fenced
+
 FenceCode = Literal[
     "alive",
     "claimed",
@@ -41,3 +43,9 @@ class Fence(Struct, frozen=True):
     code: FenceCode
     why: str
     hint: str = ""
+
+
+def refusal(fence: Fence, what: str = "") -> Fenced:
+    """A fence as the error that a command ends with; `what` could not be done."""
+    said = f"{what}: {fence.why}" if what else fence.why
+    return Fenced(f"{said} [{fence.code}]", hint=fence.hint, fence=fence.code, why=fence.why)

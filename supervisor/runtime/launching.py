@@ -28,7 +28,8 @@ from supervisor.core.entry import (
     Starting,
     is_live,
 )
-from supervisor.core.errors import BadInput, Fenced, Refused, SupervisorError
+from supervisor.core.errors import BadInput, Refused, SupervisorError
+from supervisor.core.fences import Fence, refusal
 from supervisor.core.ids import agent_name
 from supervisor.core.launch_plan import LaunchPlan, LaunchRequest, plan_launch
 from supervisor.core.leases import owner_of_words
@@ -48,6 +49,7 @@ class Launcher:
         self._context = context
         self._found: dict[str, str] = {}
         self._rules: IdentityRules | None = None
+        self._tasks: dict[str, str | None] = {}
         self._inherited: dict[tuple[str, ...], dict[str, str]] = {}
 
     def drafts(self, requests: Sequence[AgentRequest], entries: Sequence[Entry]) -> list[Draft]:
@@ -57,6 +59,7 @@ class Launcher:
             SupervisorError: the first thing that is wrong.
             LimitReached: one agent too many, too deep, or too many below one parent.
         """
+        self._tasks = {e.session_id: e.task_ref for e in entries}
         for request in requests:
             self._refuse_held(request, entries)
         taken = {e.name for e in entries if is_live(e)}
@@ -77,16 +80,20 @@ class Launcher:
         check_limits(self._context.spawn_limits, [d.entry for d in out.values()], entries)
         return list(out.values())
 
+    def _task_of(self, parent: ParentRef | None, earlier: Mapping[str, Draft]) -> str | None:
+        """A child works on the task of its parent, unless another one is named for it."""
+        if parent is None:
+            return None
+        born = next((d.entry for d in earlier.values() if d.entry.session_id == parent.session_id), None)
+        return born.task_ref if born else self._tasks.get(parent.session_id)
+
     def _refuse_held(self, request: AgentRequest, entries: Sequence[Entry]) -> None:
         """A session that is named among the arguments must not be in use: most CLIs let two write into one."""
         owner = owner_of_words(request.words, entries, partial(alive, self._context.parts)) if request.words else None
         if owner is not None:
-            raise Fenced(
-                f"the session that is named for {request.name or request.profile} is in use by {owner.name} "
-                f"({owner.entry_id}, {owner.status}) (fence: session_held)",
-                hint=f"See: supervisor why {owner.entry_id}",
-                fence="session_held",
-            )
+            what = f"the session that is named for {request.name or request.profile}"
+            why = f"{what} is in use by {owner.name} ({owner.entry_id}, {owner.status})"
+            raise refusal(Fence("session_held", why, f"See: supervisor why {owner.entry_id}"))
 
     def _name(self, request: AgentRequest, taken: set[str]) -> str:
         if request.name is not None:
@@ -149,7 +156,7 @@ class Launcher:
             heartbeat_at=now,
             parent=parent,
             tree=request.tree,
-            task_ref=request.task_ref,
+            task_ref=request.task_ref if request.task_ref is not None else self._task_of(parent, earlier),
             task_summary=bounded(request.task_summary, MAX_SUMMARY) if request.task_summary else None,
             terminal=request.terminal,
             output=Output(

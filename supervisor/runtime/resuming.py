@@ -12,8 +12,8 @@ from functools import partial
 from supervisor.core import transitions
 from supervisor.core.agent_env import base_environment, identity_rules
 from supervisor.core.entry import Entry, Output, ParentRef, as_parent, is_live
-from supervisor.core.errors import Fenced, NotFound
-from supervisor.core.fences import Fence
+from supervisor.core.errors import NotFound
+from supervisor.core.fences import Fence, refusal
 from supervisor.core.handoffs import addressed_to
 from supervisor.core.leases import owner_of
 from supervisor.core.liveness import Judgement, Verdict
@@ -50,7 +50,7 @@ class Resumer:
             raise NotFound(f"{request.name} is not on record any more")
         stopped = fence(entry, self.facts(entry)) or self._mode_fence(entry, request)
         if stopped is not None:
-            raise fenced(stopped)
+            raise refusal(stopped)
         parent = self._parent(entry, request)
         after = self._claimed(entry, request, parent)
         check_limits(self._context.spawn_limits, [after], [e for e in self._entries if e is not entry])
@@ -79,7 +79,7 @@ class Resumer:
         """The one that was named, else its own if that one lives, else the agent that resumes it, else none."""
         if request.parent is not None:
             if self._is_below(request.parent, entry):
-                raise fenced(Fence("cycle", f"{entry.name} cannot be resumed below itself", "Name another --parent"))
+                raise refusal(Fence("cycle", f"{entry.name} cannot be resumed below itself", "Name another --parent"))
             return request.parent
         own = next((e for e in self._entries if entry.parent and e.session_id == entry.parent.session_id), None)
         if own is not None and lives(own, self._judgements):
@@ -134,11 +134,6 @@ class Resumer:
 def lives(entry: Entry, judgements: Mapping[str, Judgement]) -> bool:
     """Whether an agent is there to be a parent: its process is certainly the recorded one."""
     return is_live(entry) and judgements[entry.entry_id].verdict in (Verdict.ALIVE, Verdict.STALE)
-
-
-def fenced(found: Fence) -> Fenced:
-    """A fence as the error that a command ends with."""
-    return Fenced(f"{found.why} (fence: {found.code})", hint=found.hint, fence=found.code)
 
 
 def missing_variables(context: Context, entry: Entry) -> Sequence[str]:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from supervisor.adapters.atomic_file import lock
 from supervisor.core import transitions
 from supervisor.core.entry import Entry, Terminal, is_live
-from supervisor.core.errors import Refused
+from supervisor.core.errors import Refused, SupervisorError
 from supervisor.core.timing import KILL_WAIT_MS, MS, STOP_REPLY_MS
 from supervisor.runtime.activation import Activated, activate
 from supervisor.runtime.agent_request import AgentRequest, Request, ResumeRequest
@@ -54,9 +54,16 @@ def names_lock(context: Context) -> Iterator[int]:
 
 
 def start_detached(
-    context: Context, choose: Choose, *, until: Until, tell: Callable[[Draft, str], None]
+    context: Context,
+    choose: Choose,
+    *,
+    until: Until,
+    tell: Callable[[Draft, str], None],
+    refused: Callable[[ResumeRequest, SupervisorError], None] | None = None,
 ) -> tuple[Activated, list[Started]]:
     """Start a batch under one detached keeper and wait until each agent is up or has failed.
+
+    `refused` is told of each resume that cannot be, and the others go on; without it the first one stops all.
 
     Raises:
         SupervisorError: refused before anything was started.
@@ -64,7 +71,7 @@ def start_detached(
     with names_lock(context) as names:
         activated = activate(context)
         refuse_inside_sandbox(context, activated.seen.entries)
-        drafts = _drafts(context, choose(activated), activated)
+        drafts = _drafts(context, choose(activated), activated, refused)
         if not drafts:
             return activated, []
         news = sow(context, drafts, keep=(names,))
@@ -76,7 +83,12 @@ def start_detached(
     return activated, results
 
 
-def _drafts(context: Context, requests: Sequence[Request], activated: Activated) -> list[Draft]:
+def _drafts(
+    context: Context,
+    requests: Sequence[Request],
+    activated: Activated,
+    refused: Callable[[ResumeRequest, SupervisorError], None] | None = None,
+) -> list[Draft]:
     """What is to be started anew, checked as a whole, then what is to be resumed."""
     new = [r for r in requests if isinstance(r, AgentRequest)]
     drafts = Launcher(context).drafts(new, activated.seen.entries) if new else []
@@ -85,7 +97,13 @@ def _drafts(context: Context, requests: Sequence[Request], activated: Activated)
         from supervisor.runtime.resuming import Resumer
 
         resumer = Resumer(context, activated)
-        drafts += [resumer.draft(r) for r in resumes]
+        for request in resumes:
+            try:
+                drafts.append(resumer.draft(request))
+            except SupervisorError as error:
+                if refused is None:
+                    raise
+                refused(request, error)
     return drafts
 
 

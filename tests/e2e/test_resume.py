@@ -59,7 +59,7 @@ def test_a_dead_agent_goes_on_in_its_session_with_its_checkpoint_and_the_ends_of
 def test_what_runs_is_not_resumed_and_of_many_at_once_one_wins(sv: Supervisor) -> None:
     sv.demo("lead", ASLEEP)
     refused = sv.run("resume", "lead", "--detach", code=5)
-    assert "lead runs" in refused.err and "fence: alive" in refused.err
+    assert "lead runs" in refused.err and "[alive]" in refused.err
     crash(sv, "lead")
 
     racers = [sv.start("resume", "lead", "--detach", "--prompt", ASLEEP) for _ in range(6)]
@@ -83,7 +83,7 @@ def test_a_folder_that_is_gone_is_a_refusal_and_never_another_folder(sv: Supervi
 
     refused = sv.run("resume", "lead", "--detach", code=5)
 
-    assert f"{folder}, is gone" in refused.err and "fence: cwd_gone" in refused.err
+    assert f"{folder}, is gone" in refused.err and "[cwd_gone]" in refused.err
     assert sv.record("lead") == before
     assert not sv.alive()
 

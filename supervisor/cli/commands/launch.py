@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -16,10 +17,11 @@ from supervisor.cli.common import (
 from supervisor.cli.tmux_launch import tmux_socket_option
 
 if TYPE_CHECKING:
-    from supervisor.core.entry import ParentRef
+    from supervisor.core.entry import Entry, ParentRef
     from supervisor.runtime.activation import Activated
     from supervisor.runtime.agent_request import AgentRequest
     from supervisor.runtime.compose import Context
+    from supervisor.runtime.scan import Scan
 
 
 @click.command(
@@ -87,7 +89,7 @@ def command(as_json: bool, dry_run: bool, tmux: bool, detach: bool, wait_for: st
     from supervisor.cli.starting import detached, in_foreground
 
     if choice.foreground(detach, wait_for):
-        return in_foreground(context, choice.request)
+        return in_foreground(context, choice.request, before=choice.tell_of_orphans)
     return detached(context, choice.request, wait_for or "ready", as_json=as_json)
 
 
@@ -100,6 +102,7 @@ class _Choice:
         self._context = context
         self._given = given
         self._interactive = interactive or tmux
+        self._seen: Scan | None = None
         self.inside = launched_by_an_agent(context)
 
     def foreground(self, detach: bool, wait_for: str | None) -> bool:
@@ -117,6 +120,7 @@ class _Choice:
         from supervisor.core.launch_plan import allowed_path
         from supervisor.runtime.agent_request import AgentRequest
 
+        self._seen = activated.seen
         given = self._given
         profile = self._context.profiles.load(str(given["profile"]))
         prompt, words = self._prompt(profile.prompt.words)
@@ -142,6 +146,17 @@ class _Choice:
                 mcp=bool(given["mcp"]),
             )
         ]
+
+    def tell_of_orphans(self, entry: Entry) -> None:
+        """A new master on a terminal: one line, if something waits to be recovered."""
+        if self._seen is None or entry.parent is not None or not sys.stderr.isatty():
+            return
+        from supervisor.core.recovery import waiting
+
+        count = waiting(self._seen.entries, self._seen.judgements)
+        if count:
+            agents = "1 agent waits" if count == 1 else f"{count} agents wait"
+            note(f"{agents} to be recovered: supervisor recover")
 
     def _runs_on_terminal(self) -> bool:
         return self._interactive and not self.inside

@@ -53,8 +53,22 @@ def command(
 
         return launch_in_tmux(context, choice.request, as_json=as_json)
     if in_background:
-        return detached(context, choice.request, "ready", as_json=as_json)
-    return in_foreground(context, choice.request)
+        return detached(context, choice.request, "ready", as_json=as_json, ready=lambda e: _recover(context, e))
+    return in_foreground(context, choice.request, ready=lambda e: _recover_beside(context, e))
+
+
+def _recover(context: Context, entry: Entry) -> None:
+    """Its own agents come back with it. What is said goes to standard error: the command's result stands already."""
+    from supervisor.cli.recovering import line_of
+    from supervisor.runtime.recovering import recover_own
+
+    recover_own(context, entry, lambda event: note(line_of(event)))
+
+
+def _recover_beside(context: Context, entry: Entry) -> None:
+    from supervisor.runtime.recovering import recover_beside
+
+    recover_beside(context, entry)
 
 
 def _from_file(prompt: str | None, path: str) -> str:

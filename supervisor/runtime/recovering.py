@@ -1,0 +1,246 @@
+"""The use case of a recovery: reconcile once, deliver hand-offs, recover what is one's own, and say what else waits.
+
+Carries out what `core.recovery` finds. Kills nobody; every write is conditional, so that of two recoveries one takes
+each agent. Before anything is done in a session's name it is looked whether that session is still there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from supervisor.core import transitions
+from supervisor.core.ending import describe
+from supervisor.core.entry import Entry, as_parent, failed_resume
+from supervisor.core.errors import BadState, Fenced, SupervisorError
+from supervisor.core.fences import Fence, refusal
+from supervisor.core.handoffs import addressed_to
+from supervisor.core.ports import SpawnRequest
+from supervisor.core.recovery import Found, find, session_fence
+from supervisor.core.tasks import Task
+from supervisor.runtime.activation import Activated, activate
+from supervisor.runtime.adopting import adopt, release
+from supervisor.runtime.agent_request import ResumeRequest
+from supervisor.runtime.compose import Context
+from supervisor.runtime.scan import Scan, scan
+from supervisor.runtime.starting import Started, start_detached
+
+What = Literal["handed_off", "adopted", "resumed", "released", "fenced", "failed", "offered", "left"]
+MAX_DEPTH = 64
+
+
+class Event(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One thing that a recovery did or found, about one agent. `fence`: the code of what stopped it."""
+
+    event: What
+    name: str
+    entry_id: str
+    session_id: str
+    kind: str = ""
+    why: str = ""
+    fence: str | None = None
+    command: str | None = None
+
+
+Tell = Callable[[Event], None]
+
+
+class Recovery:
+    """One recovery, in the session of `active`, or of nobody."""
+
+    def __init__(self, context: Context, active: Entry | None, tell: Tell) -> None:
+        self._context = context
+        self.active = active
+        self._told = tell
+        self.events: list[Event] = []
+        self.resumed: list[Entry] = []
+
+    def run(self, activated: Activated) -> list[Found]:
+        """All that needs no question; what is left is foreign, to be offered.
+
+        Raises:
+            Fenced: the session in whose name this is done has ended.
+        """
+        seen = activated.seen
+        self._check_session(seen)
+        if self.active is not None:
+            self._deliver(self.active, seen)
+        found = find(seen.entries, seen.judgements, active=self.active, tasks=self._tasks())
+        own = [f for f in found if f.exact]
+        for one in own:
+            if one.fence is not None:
+                self._tell("fenced", one, why=one.fence.why, fence=one.fence.code)
+        for one in own:
+            if one.automatic and one.kind == "live":
+                self.adopt(one, seen=seen)
+        self._resume_all([f for f in own if f.automatic and f.kind == "dead"])
+        return [f for f in found if not f.exact]
+
+    def offer(self, found: Found) -> None:
+        """Say that this one waits, and which command recovers it; nothing is written."""
+        if found.fence is not None:
+            return self._tell("fenced", found, why=found.fence.why, fence=found.fence.code)
+        name = found.entry.name
+        command = f"supervisor resume {name}" if found.kind == "dead" else f"supervisor adopt {name} --as SESSION"
+        return self._tell("offered", found, why=found.evidence, command=command)
+
+    # -- one agent
+
+    def adopt(self, found: Found, *, seen: Scan | None = None) -> None:
+        """Make the active session its parent."""
+        assert self.active is not None
+        if seen is None:
+            self._check_session(scan(self._context.parts))
+        self._outcome("adopted", found, adopt(self._context.parts, found.entry, self.active, seen=seen))
+
+    def release(self, found: Found) -> None:
+        """Ask it to clean up and end."""
+        self._check_session(scan(self._context.parts))
+        self._outcome("released", found, release(self._context.parts, found.entry))
+
+    def resume(self, found: Found) -> None:
+        """Relaunch it in the background, below the active session if there is one."""
+        self._check_session(scan(self._context.parts))
+        self._resume_all([found])
+
+    def leave(self, found: Found) -> None:
+        """Nothing is done to it."""
+        self._tell("left", found)
+
+    def _outcome(self, what: What, found: Found, result: Entry | Fence) -> None:
+        if isinstance(result, Fence):
+            self._tell("fenced", found, why=result.why, fence=result.code)
+        else:
+            self._tell(what, found)
+
+    # -- resuming
+
+    def _resume_all(self, dead: Sequence[Found]) -> None:
+        """One keeper for all of them; one that a fence stops does not keep the others."""
+        if not dead:
+            return
+        by_id = {f.entry.entry_id: f for f in dead}
+
+        def refused(request: ResumeRequest, error: SupervisorError) -> None:
+            fence = error.fields.get("fence")
+            code = fence if isinstance(fence, str) else None
+            why = str(error.fields.get("why", error.message))
+            self._tell("fenced" if code else "failed", by_id[request.entry_id], why=why, fence=code)
+
+        _, results = start_detached(
+            self._context,
+            lambda _activated: [self._request(f) for f in dead],
+            until="ready",
+            tell=lambda _draft, _what: None,
+            refused=refused,
+        )
+        for result in results:
+            self._result(by_id[result.entry.entry_id], result)
+
+    def _request(self, found: Found) -> ResumeRequest:
+        entry = found.entry
+        parent = as_parent(self.active) if self.active is not None else None
+        return ResumeRequest(
+            entry_id=entry.entry_id, name=entry.name, cwd=entry.plan.cwd, parent=parent if entry.parent else None
+        )
+
+    def _result(self, found: Found, result: Started) -> None:
+        if result.reached:
+            self.resumed.append(result.entry)
+            return self._tell("resumed", found)
+        if result.why == "lost":
+            return self._tell("fenced", found, why="another command was first", fence="claimed")
+        failed = failed_resume(result.entry)
+        return self._tell("failed", found, why=failed.why if failed else f"it is {result.entry.status}")
+
+    # -- the session
+
+    def _check_session(self, seen: Scan) -> None:
+        """Stopping a session fences what is still asked in its name.
+
+        Raises:
+            Fenced: it has ended.
+        """
+        if self.active is None:
+            return
+        now = next((e for e in seen.entries if e.entry_id == self.active.entry_id), None)
+        fence = session_fence(self.active, now, seen.judgements.get(self.active.entry_id))
+        if fence is not None:
+            raise refusal(fence)
+
+    def _deliver(self, owner: Entry, seen: Scan) -> None:
+        """The ends of its children, told once: who acknowledges one in vain was beaten by another delivery."""
+        now = self._context.clock.wall_ms()
+        for child in addressed_to(owner.session_id, seen.entries):
+            told = self._context.store.replace_if_unchanged(child, transitions.delivered(child, now=now))
+            if isinstance(told, Entry) and child.hand_off is not None:
+                self._emit(_event("handed_off", child, why=describe(child.hand_off)))
+        self._context.store.sync()
+
+    def _tasks(self) -> tuple[Task, ...] | None:
+        try:
+            return self._context.tasks.all()
+        except BadState:
+            return None
+
+    # -- telling
+
+    def _tell(
+        self, what: What, found: Found, *, why: str = "", fence: str | None = None, command: str | None = None
+    ) -> None:
+        self._emit(_event(what, found.entry, kind=found.kind, why=why, fence=fence, command=command))
+
+    def _emit(self, event: Event) -> None:
+        self.events.append(event)
+        self._told(event)
+
+
+def _event(
+    what: What, entry: Entry, *, kind: str = "", why: str = "", fence: str | None = None, command: str | None = None
+) -> Event:
+    return Event(
+        event=what,
+        name=entry.name,
+        entry_id=entry.entry_id,
+        session_id=entry.session_id,
+        kind=kind,
+        why=why,
+        fence=fence,
+        command=command,
+    )
+
+
+def recover_own(context: Context, session: Entry, tell: Tell) -> list[Event]:
+    """The activation of a resumed agent: what is its own comes back, and what is theirs, without a question.
+
+    One that was quick and has ended again meanwhile recovers nobody; that is no error.
+    """
+    events: list[Event] = []
+    queue = [session]
+    for _ in range(MAX_DEPTH):
+        if not queue:
+            break
+        recovery = Recovery(context, queue.pop(0), tell)
+        with contextlib.suppress(Fenced):
+            recovery.run(activate(context))
+        events += recovery.events
+        queue += recovery.resumed
+    return events
+
+
+def recover_beside(context: Context, session: Entry) -> None:
+    """The same in a process of its own, for an agent that has the terminal: nothing is said, the records tell."""
+    context.spawner.spawn(
+        SpawnRequest(
+            argv=context.self_argv("recover", "--as", session.session_id, "--yes-exact-only", "--json"),
+            env={**context.env, "SUPERVISOR_HOME": context.places.home},
+            cwd="/",
+            new_session=True,
+            stdin=os.devnull,
+            output=os.devnull,
+        )
+    )

@@ -7,7 +7,19 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-What = Literal["seen", "started", "ready", "restarted", "orphaned", "adopted", "status", "verdict", "ended", "removed"]
+What = Literal[
+    "seen",
+    "started",
+    "ready",
+    "restarted",
+    "orphaned",
+    "adopted",
+    "status",
+    "verdict",
+    "ended",
+    "removed",
+    "server_gone",
+]
 
 
 class RowLike(Protocol):

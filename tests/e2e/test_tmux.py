@@ -182,12 +182,24 @@ def test_a_server_of_the_users_own_is_used_and_found_again(
         )
 
 
-def test_a_server_that_is_killed_ends_a_whole_tree_and_all_of_it_is_on_record(
+def test_a_killed_server_is_one_event_and_all_of_its_agents_are_on_record(
     sv: Supervisor, server: dict[str, str | None]
 ) -> None:
-    sv.tree_file({"lead": sleeper(), "kid": sleeper(parent="lead")})
+    demo = {"profile": "demo", "prompt": "SLEEP: 1000"}
+    sv.tree_file({"lead": demo, "kid": {**demo, "parent": "lead"}, "other": demo})
     sv.run("up", "--tmux", "team.toml", env=server)
+    socket = sv.record("lead")["terminal"]["socket"]
+    with (sv.work / "events").open("wb") as out:
+        watching = sv.start("watch", "--json", env=server, stdout=out)
+    events = lambda: [json.loads(line) for line in (sv.work / "events").read_bytes().splitlines()]  # noqa: E731
+    wait_for(lambda: len(events()) >= 3, "the first look")
 
     subprocess.run(["tmux", "kill-server"], env=sv.environment(server), capture_output=True, check=True)
 
-    assert [sv.ended(n)["signal"] for n in ("lead", "kid")] == ["HUP", "HUP"]
+    told = wait_for(lambda: [e for e in events() if e["what"] == "server_gone"], "the event")
+    assert [(e["name"], "3 of its agents" in e["detail"]) for e in told] == [(socket, True)]
+    assert "supervisor resume --tmux " in told[0]["detail"]
+    assert [e for e in events() if e["what"] == "ended"] == []
+    assert all(sv.ended(n)["success"] is False for n in ("lead", "kid", "other"))
+    watching.send_signal(2)
+    watching.wait(60)

@@ -65,15 +65,22 @@ def _looks(context: Context, agent_id: str | None) -> Iterator[Scan]:
 
 
 def _lines(context: Context, looks: Iterator[Scan], *, ended: bool, as_json: bool) -> None:
+    from supervisor.adapters.tmux import server_alive
     from supervisor.core.events import changes, has_ended
     from supervisor.core.text import one_line
+    from supervisor.runtime.server_losses import ServerLosses
     from supervisor.runtime.views import Row, rows
 
+    def alive(socket: str) -> bool:
+        return server_alive(socket, env=context.env)
+
     before: dict[str, Row] | None = None
+    losses = ServerLosses(alive)
     for seen in looks:
         now = rows(context.parts, seen)
         over = {r.entry_id for r in now if has_ended(r)}
-        for event in changes(before, now, now=context.clock.wall_ms()):
+        at = context.clock.wall_ms()
+        for event in losses.take(changes(before, now, now=at), seen.entries, now=at):
             if event.what == "seen" and event.entry_id in over and not ended:
                 continue
             if as_json:

@@ -43,6 +43,10 @@ class GeminiLink(JsonLines):
         except OSError as error:
             return f"the files of session {self._resume} cannot be kept safe: {error}"
 
+    def environment(self) -> Mapping[str, str]:
+        """Without this the process that is started is a wrapper that ignores every polite signal."""
+        return {"GEMINI_CLI_NO_RELAUNCH": "true"}
+
     def send(self, message: Any) -> None:
         """Remember which is the load."""
         if message.get("method") == "session/load":

@@ -3,8 +3,10 @@
 One `Kind` for each; the checks in `test_driven.py` are the same for all.
 """
 
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,7 +27,8 @@ class Kind:
 
     `runs`: a prompt by which it runs a command that nobody needs to be asked about, with `allowed` after --. `results`:
     what the model was told of its tool calls. `sessions`: the files in which it keeps one. `told`: whether the model
-    learns why it was denied. `one_writer`: whether the CLI itself refuses a second process in a session.
+    learns why it was denied. `one_writer`: whether the CLI itself refuses a second process in a session. `by_rule`: it
+    asks about every command, and a rule of ours allows what `runs` runs. `age`: make a session one of another minute.
     """
 
     profile: str
@@ -39,6 +42,9 @@ class Kind:
     allowed: tuple[str, ...] = ()
     told: bool = True
     one_writer: bool = False
+    by_rule: bool = False
+    has_file: bool = True
+    age: Callable[[Rig, str], None] = lambda _rig, _session: None
 
     def launch(self, rig: Rig, prompt: str, *options: str, name: str = "kid", words: tuple[str, ...] = ()) -> Row:
         """A child of whatever the options say, with this prompt."""
@@ -46,7 +52,11 @@ class Kind:
         return rig.launch(self.profile, "--name", name, *options, "--prompt-file", "-", *behind, stdin=prompt.encode())
 
     def run(self, rig: Rig, cmd: str) -> Row:
-        """An agent that runs a command which it need not ask for."""
+        """An agent that runs a command which nobody need be asked for."""
+        if self.by_rule:
+            done = rig.run("settings", "set", "asks.rules", '[{"action": "allow", "tool": "bash", "value": "*"}]')
+            assert done.code == 0, done.err
+            return self.launch(rig, self.runs(cmd), "--asks", "rules")
         return self.launch(rig, self.runs(cmd), words=self.allowed)
 
     def by_hand(self, rig: Rig, *options: str, prompt: str = "hello") -> Done:
@@ -155,7 +165,71 @@ CLAUDE = Kind(
     sessions=claude_sessions,
 )
 
-KINDS = [CODEX, CLAUDE]
+
+def gemini_results(request: dict[str, Any]) -> list[str]:
+    """Responses of functions."""
+    parts = [part for content in request.get("contents", []) for part in content.get("parts", [])]
+    return [json.dumps(part["functionResponse"]) for part in parts if "functionResponse" in part]
+
+
+def gemini_sessions(rig: Rig, session: str) -> list[Path]:
+    """All files of its first eight characters; an empty one costs the others."""
+    return sorted(Path(rig.env["HOME"]).glob(f".gemini/tmp/*/chats/session-*-{session[:8]}.jsonl"))
+
+
+def age_gemini(rig: Rig, session: str) -> None:
+    """It goes by the minute in the name."""
+    (file,) = gemini_sessions(rig, session)
+    file.rename(file.with_name(f"session-2026-01-01T00-00-{session[:8]}.jsonl"))
+
+
+GEMINI = Kind(
+    profile="gemini",
+    driver="gemini",
+    command=("gemini", "--acp", "--skip-trust", "--approval-mode", "default"),
+    asks=lambda cmd: f"RUN: {cmd}",
+    asks_below=None,
+    runs=lambda cmd: f"RUN: {cmd}",
+    results=gemini_results,
+    sessions=gemini_sessions,
+    told=False,
+    by_rule=True,
+    age=age_gemini,
+)
+
+
+def opencode_task(cmd: str) -> str:
+    """A subagent that runs it."""
+    task = {"description": "a test", "prompt": f"RUN: {cmd}", "subagent_type": "general"}
+    return f"TOOL: task {json.dumps(task)}"
+
+
+def opencode_results(request: dict[str, Any]) -> list[str]:
+    """Messages of tools."""
+    return [json.dumps(m) for m in request.get("messages", []) if m.get("role") == "tool"]
+
+
+def opencode_sessions(rig: Rig, session: str) -> list[Path]:
+    """Its database, if it holds the session."""
+    file = Path(rig.env["HOME"]) / ".local/share/opencode/opencode.db"
+    with contextlib.closing(sqlite3.connect(file)) as db:
+        return [file] if db.execute("select id from session where id = ?", (session,)).fetchall() else []
+
+
+OPENCODE = Kind(
+    profile="opencode",
+    driver="opencode",
+    command=("opencode", "serve", "--hostname", "127.0.0.1", "--port", "0"),
+    asks=lambda cmd: f"RUN: {cmd}",
+    asks_below=opencode_task,
+    runs=lambda cmd: f"RUN: {cmd}",
+    results=opencode_results,
+    sessions=opencode_sessions,
+    by_rule=True,
+    has_file=False,
+)
+
+KINDS = [CODEX, CLAUDE, GEMINI, OPENCODE]
 
 
 def tool(agent: int, line: str = BUSY) -> int:

@@ -292,6 +292,10 @@ def test_the_files_are_put_in_order_after_the_cli_has_ended() -> None:
     assert loads.settled == [ID]
 
 
+def test_the_cli_is_started_without_its_wrapper() -> None:
+    assert GeminiLink(Loads(), None).environment() == {"GEMINI_CLI_NO_RELAUNCH": "true"}  # type: ignore[arg-type]
+
+
 def test_model_and_folders_are_options_of_the_command_line(tmp_path: Path) -> None:
     job = Job(("gemini", "--acp"), str(tmp_path), model="big", paths=("/a", "/b"))
     speaker, _ = gemini(job, env={"HOME": "/h"}, keep=str(tmp_path), clock=FakeClock())

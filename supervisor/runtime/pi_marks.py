@@ -83,7 +83,7 @@ class PiMarks:
         if parent.asks_folder is not None:
             return parent.asks_folder == child.files.root and self._runs(parent.process)
         above = self._facts.entry_of(parent.session_id)
-        if above is None or not is_live(above) or above.plan.mode != "interactive":
+        if above is None or not has_screen(above):
             return False
         return above.plan.asks_folder == child.files.root and self._runs(above.generation.process)
 
@@ -96,5 +96,13 @@ class PiMarks:
 
 def asks_by_files(entry: Entry) -> bool:
     """Whether it is a running agent that writes its asks into a folder of its own CLI: one without a screen."""
-    running = is_live(entry) and entry.generation.process is not None
-    return running and entry.plan.asks_folder is not None and entry.plan.mode == "headless"
+    return _runs_with_folder(entry) and entry.plan.mode == "headless"
+
+
+def has_screen(entry: Entry) -> bool:
+    """Whether it is a running agent that takes asks from a folder of its own CLI: a person sits before it."""
+    return _runs_with_folder(entry) and entry.plan.mode == "interactive"
+
+
+def _runs_with_folder(entry: Entry) -> bool:
+    return is_live(entry) and entry.generation.process is not None and entry.plan.asks_folder is not None

@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e_real.clis import FAKE_MODEL, ROOT, Clis
+from tests.e2e_real.panes import Panes
 from tests.e2e_real.pi_person import NO, NO_WITH_REASON, YES, Dialog, RpcPi
 from tests.e2e_real.processes import kill, until
 from tests.e2e_real.rig import Rig, Row, kill_keeper
@@ -222,6 +223,42 @@ def test_a_claude_that_a_real_pi_launches_is_answered_through_that_pi(rig: Rig) 
     assert entry["parent"]["asksFolder"] == str(forwarding(rig))
     assert requests(rig) == []
     rig.assert_nothing_left()
+
+
+@pytest.fixture
+def panes(rig: Rig) -> Iterator[Panes]:
+    made = Panes(rig)
+    yield made
+    made.close()
+
+
+def test_what_children_ask_is_answered_on_the_screen_of_their_pi_parent(rig: Rig, panes: Panes) -> None:
+    lead = panes.launch("pi", "lead", "--", *EXTENSION, prompt="hello")
+    panes.shows("lead", "TOOLRESULT<<")
+    rig.launch("demo", "--name", "script", "--parent", "lead", "--prompt-file", "-", stdin=b"ASK: bash touch ONE")
+    ask = waiting_ask(rig)
+    assert ask["session"] == lead["sessionId"]
+
+    panes.shows("lead", "touch ONE")
+    panes.key("lead", "Enter")  # the first choice: yes
+    ended(rig, "script")
+    assert "ALLOWED" in rig.transcript(rig.row("script"))
+
+    pi(rig, "kid", f"RUN: {TOUCH}", "--parent", "lead")  # pi to pi: by themselves
+    panes.shows("lead", TOUCH)
+    panes.key("lead", "Escape")
+    ended(rig, "kid")
+    assert not mark(rig).exists()
+
+    rig.launch("demo", "--name", "other", "--parent", "lead", "--prompt-file", "-", stdin=b"ASK: bash touch TWO")
+    panes.shows("lead", "touch TWO")
+    answer(rig, waiting_ask(rig), "allow")  # by an inbox: the dialog has lost its ask
+    ended(rig, "other")
+    panes.key("lead", "Enter")
+    assert rig.run("stop", "lead", "--grace", "1").code == 0
+    panes.close()
+    rig.assert_nothing_left()
+    assert (files(rig), served(rig), requests(rig)) == ([], [], [])
 
 
 # ---------------------------------------------------------------- words

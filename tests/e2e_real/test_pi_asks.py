@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e_real.clis import FAKE_MODEL, ROOT, Clis
+from tests.e2e_real.clis import FAKE_MODEL, ROOT, Clis, pi_session_files
 from tests.e2e_real.panes import Panes
 from tests.e2e_real.pi_person import NO, NO_WITH_REASON, YES, Dialog, RpcPi
 from tests.e2e_real.processes import kill, until
@@ -164,6 +164,30 @@ def test_a_headless_master_pi_asks_its_own_session(rig: Rig) -> None:
 
     ended(rig, "one")
     assert mark(rig).exists()
+    left_tidy(rig)
+
+
+def test_a_resumed_pi_goes_on_in_its_session_and_asks_as_before(rig: Rig) -> None:
+    mode(rig, "hold")
+    demo(rig, "lead")
+    kid = pi(rig, "kid", "RUN: touch ONE", "--parent", "lead")
+    answer(rig, waiting_ask(rig), "allow")
+    ended(rig, "kid")
+
+    resumed = rig.run("resume", "kid", "--detach", "--json", "--prompt", f"RUN: {TOUCH}")
+    assert resumed.code == 0, resumed.err
+    ask = waiting_ask(rig)
+    assert (ask["requester"], ask["value"]) == (kid["sessionId"], TOUCH)
+    answer(rig, ask, "allow")
+
+    until(lambda: rig.row("kid")["status"] in ("closed", "resumable"), "its second end")
+    assert mark(rig).exists()
+    assert "[turn 2]" in rig.transcript(rig.row("kid")), "with its history"
+    (file,) = pi_session_files(rig.env, kid["sessionId"])
+    file.unlink()
+    again = rig.run("resume", "kid", "--detach", "--prompt", "hello")
+    assert again.code != 0
+    assert pi_session_files(rig.env, kid["sessionId"]) == []
     left_tidy(rig)
 
 

@@ -37,6 +37,8 @@ MEASURES: tuple[Measure, ...] = (
     Measure("alive", "kill -9 of the keeper, then `reconcile`: alive", "n", 100, "min", exact=True),
     Measure("doubled", "— doubled", "n", 0, "max", exact=True),
     Measure("reattached", "— re-attached within", "s", 1.0, "max"),
+    Measure("lost", "SIGKILL of a parent and its keeper → its worker's `winding_down` on disk", "ms", 20),
+    Measure("lostkept", "— SIGKILL of the parent alone, its keeper records the end first", "ms"),
     Measure("help", "`--help`, CPU, min of 15", "ms", 60, "min"),
     Measure("ps200", "`ps` of 200 live entries, CPU, min of 15", "ms", 80, "min"),
     Measure("python", "— `python -c pass`, CPU, min of 15", "ms", None, "min"),

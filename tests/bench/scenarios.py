@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 from tests.bench.asks import ASKS
 from tests.bench.latency import restart_seconds
@@ -177,6 +178,35 @@ def _kept(ours: Ours, dead: Collection[int]) -> bool:
     return len(rows) == N and all(r["verdict"] == "alive" and r["keeperPid"] not in dead for r in rows)
 
 
+def lost(run: Run) -> None:
+    """A parent is killed: until its worker's record says so, seen by reading the file again and again."""
+    with fresh(run) as ours:
+        for number in range(2 * run.depth.repeats):
+            alone = number % 2 == 1
+            ours.run("launch", "--detach", "--name", "lead", "shell", "--", SLEEP, SECONDS)
+            ours.run("launch", "--detach", "--name", "kid", "--parent", "lead", "shell", "--", SLEEP, SECONDS)
+            settle(0.5)  # the worker's keeper has looked at its parent
+            rows = {r["name"]: r for r in ours.rows()}
+            record = ours.home / "process-matrix" / f"worker-{rows['kid']['sessionId']}.json"
+            run.calm()
+            if not alone:
+                run.marked.kill(rows["lead"]["keeperPid"])
+            run.marked.kill(rows["lead"]["pid"])
+            began = time.perf_counter()
+            if until(partial(_marked, record), 5, 0):
+                run.results.add("lostkept" if alone else "lost", (time.perf_counter() - began) * 1000)
+            else:
+                run.problem("a worker did not learn within 5 s that its parent was lost")
+            ours.run("stop", "kid")
+            if not until(lambda: not run.marked.pids(), 5):
+                run.problem("left after stop: processes of a lost parent")
+
+
+def _marked(record: Path) -> bool:
+    """Wound down, or offered already: the two writes are less than a millisecond apart."""
+    return json.loads(record.read_bytes())["state"]["status"] in ("winding_down", "resumable")
+
+
 def cpu(run: Run) -> None:
     """Processor time of `--help`, and of `ps` with 200 live agents, each the least of many."""
     with fresh(run) as ours:
@@ -278,6 +308,7 @@ SCENARIOS: tuple[tuple[Scenario, tuple[str, ...]], ...] = (
     (steady, ("idle", "pss", "rss", "restart")),
     (steady_tree, ("idletree",)),
     (crash, ("alive", "doubled", "reattached")),
+    (lost, ("lost", "lostkept")),
     (cpu, ("help", "ps200", "python")),
     (conditional_replace, ("replace", "floor")),
     (launch_alone, ("launch", "launchpss", "launchrss", "launchold", "launchpssold")),

@@ -158,6 +158,12 @@ def message_argv(pane: str, text: str, *, env: Mapping[str, str]) -> tuple[str, 
     return tuple(_client(_server_of(env), ["-u", "display-message", "-d", "5000", "-t", pane, "--", _whole(harmless)]))
 
 
+def popup_argv(pane: str, argv: Sequence[str], *, env: Mapping[str, str]) -> tuple[str, ...]:
+    """The command that runs `argv` above the panes of whoever looks at the pane's server; it ends with the popup."""
+    words = ["-u", "display-popup", "-E", "-t", pane, "-w", "90%", "-h", "80%", "--", *map(_whole, argv)]
+    return tuple(_client(_server_of(env), words))
+
+
 def _become(argv: list[str], env: Mapping[str, str]) -> NoReturn:
     try:
         os.execvpe(argv[0], argv, env)

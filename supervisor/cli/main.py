@@ -50,7 +50,10 @@ COMMANDS = {
     "completion": "Print shell completion",
 }
 
-HIDDEN = ("_pane",)
+HIDDEN = (
+    "_pane",
+    "_popup",
+)
 
 
 class LazyGroup(click.Group):

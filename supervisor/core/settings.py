@@ -139,6 +139,12 @@ SETTINGS: Mapping[str, Setting] = {
             about="rules of every session, the last match wins",
         ),
         Setting(
+            key="notify.tmux",
+            default="message",
+            choices=("message", "popup"),
+            about="what tmux shows of a new ask: a line in the status bar, or besides an inbox above the panes",
+        ),
+        Setting(
             key="notify.command",
             default=(),
             argv=True,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from supervisor.adapters.own_terminal import tell_terminal
 from supervisor.adapters.spawn import which
-from supervisor.adapters.tmux import message_argv
+from supervisor.adapters.tmux import message_argv, popup_argv
 from supervisor.core.announcement import NewAsk, desktop_argv, line, off_terminal, on_terminal, variables
 from supervisor.core.ask_wire import Request
 from supervisor.core.entry import Entry
@@ -41,11 +41,14 @@ class Announcer:
         env: Mapping[str, str],
         command: Callable[[], tuple[str, ...]],
         on_terminal: bool,
+        popup: Callable[[str], tuple[str, ...]] = lambda _session: (),
         write: Callable[[bytes], bool] = tell_terminal,
     ) -> None:
         self._parts = parts
         self._env = {k: v for k, v in env.items() if not k.startswith("SUPERVISOR_")}
         self._command = command
+        self._popup = popup
+        self._open: ProcessKey | None = None
         self._on_terminal = on_terminal
         self._write = write
         self._here: Entry | None = None
@@ -82,6 +85,7 @@ class Announcer:
         wanted = [self._command() or self._desktop(text)]
         if here is not None:
             wanted.append(self._on_screen(text, here))
+            self._pop_up(here, variables(new, waiting=waiting))
         found = [self._spawn(argv, variables(new, waiting=waiting)) for argv in wanted if argv]
         self._helpers = [key for key in found if key is not None]
         self._until = now.monotonic_ns + HELPER_MS * MS
@@ -106,6 +110,14 @@ class Announcer:
             self._titled = entry.name
         pane = self._env.get("TMUX_PANE", "")
         return message_argv(pane, text, env=self._env) if self._env.get("TMUX") and pane else ()
+
+    def _pop_up(self, entry: Entry, facts: Mapping[str, str]) -> None:
+        """An inbox above the panes, where the user wants that; one at a time, for as long as the person needs it."""
+        pane = self._env.get("TMUX_PANE", "")
+        if not (self._env.get("TMUX") and pane) or (self._open is not None and self._runs(self._open)):
+            return
+        if argv := self._popup(entry.session_id):
+            self._open = self._spawn(popup_argv(pane, argv, env=self._env), facts)
 
     def _desktop(self, text: str) -> tuple[str, ...]:
         """Where there is one: on macOS, or where a display is named."""

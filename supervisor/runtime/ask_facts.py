@@ -38,6 +38,7 @@ class AskSettings(Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...] = ()
     timeout_ms: int = 600_000
     notify: tuple[str, ...] = ()
+    popup: bool = False
 
 
 class AskParts(Struct, frozen=True, kw_only=True):

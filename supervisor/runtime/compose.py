@@ -208,6 +208,7 @@ class Context:
                         rules=values["asks.rules"].value,
                         timeout_ms=values["asks.forwarding_timeout_ms"].value,
                         notify=values["notify.command"].value,
+                        popup=values["notify.tmux"].value == "popup",
                     )
                 except SupervisorError as error:
                     warn("the settings of asks are malformed, the last good ones stay", why=str(error))

@@ -92,8 +92,12 @@ def _answering(context: Context, keeper: Keeper, entries: Sequence[Entry], *, fo
     from supervisor.runtime.answering import Answering
 
     asks = context.asks
+
+    def popup(session: str) -> tuple[str, ...]:
+        return context.self_argv("_popup", context.places.home, session) if asks.settings().popup else ()
+
     announcer = Announcer(
-        context.parts, env=context.env, command=lambda: asks.settings().notify, on_terminal=on_terminal
+        context.parts, env=context.env, command=lambda: asks.settings().notify, popup=popup, on_terminal=on_terminal
     )
     kind = Answering
     if any(e.plan.asks_folder for e in entries):

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pexpect
 import pytest
 
-from tests.e2e.processes import alive, cmdline, gone, wait_for
+from supervisor.cli.commands._popup import DEAF_S
+from tests.e2e.processes import DEADLINE, alive, cmdline, gone, wait_for
 from tests.e2e.rig import Supervisor
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
@@ -203,3 +207,42 @@ def test_a_killed_server_is_one_event_and_all_of_its_agents_are_on_record(
     assert all(sv.ended(n)["success"] is False for n in ("lead", "kid", "other"))
     watching.send_signal(2)
     watching.wait(60)
+
+
+def test_an_ask_pops_up_in_tmux_and_is_answered_there(sv: Supervisor, server: dict[str, str | None]) -> None:
+    """Whoever types on when it comes does not answer anything."""
+    sv.run("settings", "set", "notify.tmux", "popup")
+    sv.run("launch", "--tmux", "--name", "lead", "demo", "--", "SLEEP: 1000", env=server)
+    env: Any = {**sv.environment(server), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    person: Any = pexpect.spawn(
+        "tmux", ["-u", "attach"], env=env, timeout=DEADLINE, encoding="utf-8", dimensions=(30, 100)
+    )
+    try:
+        person.expect("lead")
+        ask = f"{sv.command} ask --tool bash --value make; exec sleep 1000"
+        for name in ("one", "two"):
+            sv.sh(name, ask, "--parent", "lead")
+            person.expect("Enter: look at it")
+            if name == "one":
+                person.send("a")  # typed into something else
+                wait_for(lambda: not popped_up(sv), "the popup's end")
+                (first,) = sv.json("asks")
+                sv.run("answer", first["id"], "deny")
+        time.sleep(DEAF_S)  # a person reads
+        person.send("\r")
+        person.expect("make")
+
+        def allowed() -> bool:
+            person.send("a")
+            return sv.json("asks") == []
+
+        wait_for(allowed, "the answer")
+    finally:
+        person.close(force=True)
+    log = [json.loads(line) for line in sv.run("asks", "--log", "--json").out.splitlines()]
+    assert [e["approved"] for e in log if e["event"] == "answered"] == [False, True]
+    sv.run("stop", "lead", "one", "two")
+
+
+def popped_up(sv: Supervisor) -> bool:
+    return any("_popup" in cmdline(pid) for pid in sv.alive())

@@ -31,7 +31,12 @@ class Desk:
     """An announcer over fakes, and what it did."""
 
     def __init__(
-        self, *, env: Mapping[str, str] = TERM, command: tuple[str, ...] = (), kind: str = "foreground"
+        self,
+        *,
+        env: Mapping[str, str] = TERM,
+        command: tuple[str, ...] = (),
+        kind: str = "foreground",
+        popup: tuple[str, ...] = (),
     ) -> None:
         self.clock, self.table = FakeClock(), FakeProcessTable()
         self.spawner, self.signals = FakeSpawner(self.table, parent=1), FakeSignals(self.table, me=1)
@@ -45,7 +50,12 @@ class Desk:
         self.parts, self.written = parts, b""
         self.entry: Entry = replace(make_entry(session_id="s"), terminal=Terminal(kind=kind))  # type: ignore[arg-type]
         self.announcer = Announcer(
-            parts, env=env, command=lambda: command, on_terminal=kind != "detached", write=self._write
+            parts,
+            env=env,
+            command=lambda: command,
+            popup=lambda _session: popup,
+            on_terminal=kind != "detached",
+            write=self._write,
         )
 
     def _write(self, data: bytes) -> bool:
@@ -183,3 +193,39 @@ def test_one_that_was_answered_at_once_is_not_announced() -> None:
     desk = Desk(command=("/bin/tell",))
     desk.ask("perm-1", waiting=0)
     assert (desk.written, desk.spawner.requests) == (b"", [])
+
+
+def in_tmux(*words: str) -> Desk:
+    env = {**TERM, "TMUX": "/run/sock,1,0", "TMUX_PANE": "%7"}
+    return Desk(env=env, kind="tmux", popup=words)
+
+
+def popups(desk: Desk) -> list[tuple[str, ...]]:
+    return [r.argv for r in desk.spawner.requests if "display-popup" in r.argv]
+
+
+def test_in_tmux_an_inbox_pops_up_where_that_is_wanted() -> None:
+    desk = in_tmux("/bin/py", "-m", "supervisor", "_popup", "/state", "s;")
+    desk.ask("perm-1")
+    ((*start, home, session),) = popups(desk)
+    assert start[:7] == ["tmux", "-S", "/run/sock", "-u", "display-popup", "-E", "-t"]
+    assert (start[-5:], home, session) == (["--", "/bin/py", "-m", "supervisor", "_popup"], "/state", "s\\;")
+
+
+def test_no_popup_where_it_is_not_wanted_or_there_is_no_tmux() -> None:
+    desk = in_tmux()
+    desk.ask("perm-1")
+    plain = Desk(popup=("/bin/py", "x"))
+    plain.ask("perm-1")
+    assert (popups(desk), popups(plain)) == ([], [])
+
+
+def test_one_popup_at_a_time_and_it_is_not_ended_like_a_notification() -> None:
+    desk = in_tmux("/bin/py", "x")
+    desk.ask("perm-1")
+    desk.clock.advance(HELPER_MS * 3)
+    desk.turn()
+    desk.ask("perm-2", waiting=2)
+    desk.clock.advance(HELPER_MS * 3)
+    desk.turn()
+    assert len(popups(desk)) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e_real.panes import Panes, hooked
-from tests.e2e_real.processes import until
+from tests.e2e_real.processes import command, until
 from tests.e2e_real.rig import Rig, Row
 
 pytestmark = pytest.mark.real
@@ -61,6 +61,12 @@ def test_asks_come_to_the_inbox_and_a_change_of_session_is_followed(rig: Rig, pa
     entry = rig.entry("one")
     assert (entry["sessionId"], entry["entryId"]) == (launched["sessionId"], launched["entryId"])
     assert rig.run("stop", "one").code == 0
+    resumed = rig.run("resume", "one", "--tmux", "--prompt", "again", "--json")
+    assert resumed.code == 0, resumed
+    assert proven(rig, "one", None) == second, "it goes on with the session it was in last"
+    panes.shows("one", "[turn 2]")
+
+    assert rig.run("stop", "one").code == 0
     panes.close()
     rig.assert_nothing_left()
     assert hooked(rig.tmp) == [], "nothing of ours is in a file of the user's"
@@ -74,9 +80,16 @@ def test_where_nobody_serves_its_own_dialog_decides(rig: Rig, panes: Panes, cli:
     panes.key("one", "Enter")
 
     until((rig.cwd / "MARK").exists, lambda: panes.screen("one"))
+    until(lambda: rig.run("asks", "--json").data == [], "no ask waits any more")
+    until(lambda: not hooks(rig), "the end of its hook")
     assert rig.run("stop", "one").code == 0
     panes.close()
     rig.assert_nothing_left()
+
+
+def hooks(rig: Rig) -> list[int]:
+    """The hooks that run (codex itself has their command on its own command line)."""
+    return [pid for pid in rig.running() if command(pid).partition(" ")[2].startswith("-P -m supervisor.hook")]
 
 
 def answer(rig: Rig, decision: str, *words: str, file: str, by: Row) -> None:

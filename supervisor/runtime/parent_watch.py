@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence, Set
 
 from msgspec import Struct
 
-from supervisor.core.entry import Entry, ParentRef, Running, as_parent, is_live
+from supervisor.core.entry import Adopted, Entry, ParentRef, Running, as_parent, is_live
 from supervisor.core.identity import Gone, ProcessKey, same_process
 from supervisor.core.ids import encode
 from supervisor.core.liveness import Now, Sighting, comparable, watched
@@ -91,7 +91,7 @@ class ParentWatch:
                 found = self._of_sibling(ref, sibling.entry, now)
             else:
                 wanted.add(ref.session_id)
-                found = self._of_foreign(ref, now)
+                found = self._of_foreign(ref, now, adopted=isinstance(agent.entry.state, Adopted))
             due = self._step(agent, found, now)
             if due is not None:
                 times.append(due)
@@ -126,11 +126,12 @@ class ParentWatch:
             ref, entry, judged=None, seen=None, silent_ms=0, dead_ms=0, bound_ms=self._bound_ms, now=now
         )
 
-    def _of_foreign(self, ref: ParentRef, now: Now) -> Parent:
+    def _of_foreign(self, ref: ParentRef, now: Now, *, adopted: bool) -> Parent:
         parent = self._parents.get(ref.session_id)
         if parent is None:
             parent = self._parents[ref.session_id] = _Watched(Held())
-        if now.monotonic_ns >= parent.due:
+        # who adopts may be the very session that was lost before: it has been resumed meanwhile
+        if now.monotonic_ns >= parent.due or (adopted and isinstance(parent.found, Lost)):
             try:
                 self._look(parent, ref, now)
             except OSError as error:

@@ -430,3 +430,20 @@ def test_one_that_was_marked_runs_on_when_its_parent_lives_after_all() -> None:
     stage.keeper.add(KeptAgent(marked, {}, parts=stage.parts, report=lambda _k, _w: None, attached=True))
     family.go(1_000)
     assert family.record.status == "running"
+
+
+def test_one_that_is_adopted_by_its_own_parent_resumed_meanwhile_is_taken_up_at_once() -> None:
+    """The same session as before, another process and keeper: what was known of it is not true any more."""
+    family = Family(Stage())
+    family.lose()
+    family.stage.turn()
+    assert grace_of(family.record) is not None
+    again = family._ref(family.stage.processes.add(new_session=True))
+    family.keeper = KeeperRef("keeper-again", family._ref(family.stage.processes.add(new_session=True)))
+    family.beat()
+    family.write_parent(
+        replace(family.parent, keeper=family.keeper, generation=Generation(nonce="nonce-again", process=again))
+    )
+    family.adopt(family.parent)
+    family.go(1500)
+    assert (family.record.status, family.record.parent) == ("running", as_parent(family.parent))

@@ -186,6 +186,17 @@ class AskFiles:
                     swept += 1
         return swept
 
+    def sweep_responses(self, session: str, *, before_ns: int) -> int:
+        """Remove answers that were published before then (epoch ns), and whose requests are gone; how many."""
+        swept = 0
+        for ask_id in self.responses(session):
+            path = self._path(session, "responses", ask_id)
+            with contextlib.suppress(OSError):
+                if os.lstat(path).st_mtime_ns < before_ns and not self.has_request(session, ask_id):
+                    os.unlink(path)
+                    swept += 1
+        return swept
+
     def _folder(self, session: str) -> str:
         return os.path.join(self.root, "sessions", encode(session))
 

@@ -334,6 +334,7 @@ class Answering:
             try:
                 stands = self._asks.files.publish_response(session.id, ask_id, encode_response(response))
             except OSError as error:
+                session.stamp = -1
                 return warn("an answer could not be written, the ask is looked at again", ask=ask_id, why=str(error))
             if request is not None:
                 session.answered[ask_id] = Unfetched(request, now.monotonic_ns)

@@ -11,6 +11,7 @@ from supervisor.core.answering import Mode, Presence, serves
 from supervisor.core.entry import KeeperRef
 from supervisor.core.liveness import Now
 from supervisor.core.serving import ServingBeat, encode_beat, parse_beat
+from supervisor.core.timing import MS
 from supervisor.runtime.ask_facts import AskFacts, AskParts
 from supervisor.runtime.logs import warn
 
@@ -53,7 +54,7 @@ class ServingMarks:
             self._asks.review.append("serving_stopped", {"session": session_id}, at=now.wall_ms)
 
     def _prune(self, session_id: str, now: Now) -> None:
-        """At a session's first mark: marks of servers that are provably dead, and temp files of dead writers.
+        """At a session's first mark: marks of dead servers, temp files of dead writers, answers that nobody fetched.
 
         A stale mark may come back and stays.
         """
@@ -69,6 +70,8 @@ class ServingMarks:
             except OSError:
                 continue
         self._asks.files.sweep_temps(session_id, self._facts.alive)
+        old = now.wall_ms - self._asks.settings().timeout_ms  # whoever waited for it has given up by then
+        self._asks.files.sweep_responses(session_id, before_ns=old * MS)
 
 
 def serving_beat(session_id: str, keeper: KeeperRef, now: Now) -> ServingBeat:

@@ -48,6 +48,23 @@ class Panes:
         """Press one key."""
         self._tmux("send-keys", "-t", self.rig.entry(name)["terminal"]["pane"], key)
 
+    def open(self, line: str) -> None:
+        """Run a command in the pane of this test's own, by a shell."""
+        self._tmux("respawn-pane", "-k", "-t", "supervisor:0", "/bin/sh", "-c", line)
+
+    def text(self) -> str:
+        """What that pane shows."""
+        return self._tmux("capture-pane", "-p", "-t", "supervisor:0")
+
+    def reads(self, text: str) -> None:
+        """Wait until it does."""
+        until(lambda: text in self.text(), lambda: f"{text!r} on the screen:\n{self.text()}")
+
+    def types(self, keys: str) -> bool:
+        """Type into it, once."""
+        self._tmux("send-keys", "-t", "supervisor:0", "-l", keys)
+        return True
+
     def close(self) -> None:
         """End the server."""
         subprocess.run(["tmux", "kill-server"], env=self.rig.env, capture_output=True, check=False)

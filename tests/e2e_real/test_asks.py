@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e_real.panes import Panes
 from tests.e2e_real.processes import below, command, kill, runs, send, until
 from tests.e2e_real.rig import Rig, Row, kill_keeper
 
@@ -81,7 +82,7 @@ def test_rules_allow_and_deny_without_a_person(rig: Rig) -> None:
     assert "denied by a rule" in by_rule
     assert REASON in by_rule
     assert_nobody_decided(uncovered, "none of them covers")
-    events = [e["event"] for e in history(rig) if "ask" in e and e["event"] != "settled"]
+    events = [e["event"] for e in history(rig) if "ask" in e and e["event"] not in ("settled", "requested")]
     assert events == ["auto_denied", "auto_approved", "undecidable"]
     over(rig)
 
@@ -113,8 +114,26 @@ def test_an_ask_passes_a_headless_parent_on_its_way_to_the_root(rig: Rig) -> Non
     ended(rig, "kid")
     assert mark(rig).exists()
     events = {e["event"] for e in history(rig) if e.get("ask") == ask["id"]}  # of three processes: their order is luck
-    assert events - {"settled"} == {"escalated", "prompted", "answered", "answered_above"}
+    assert events - {"settled"} == {"requested", "escalated", "prompted", "answered", "answered_above"}
     over(rig)
+
+
+def test_an_ask_is_answered_by_a_person_in_an_inbox_under_tmux(rig: Rig) -> None:
+    panes = Panes(rig)
+    try:
+        lead = demo(rig, "lead")
+        panes.open("supervisor inbox lead")
+        panes.reads("No ask waits")
+        claude(rig, "kid", "--parent", "lead")
+        panes.reads(f"│ {TOUCH}")
+        assert waiting_ask(rig)["session"] == lead["sessionId"]
+        until(lambda: panes.types("a") and mark(rig).exists(), lambda: f"the tool has run: {panes.text()}")
+        panes.reads("allowed: kid bash")
+        ended(rig, "kid")
+        panes.types("q")
+        over(rig)
+    finally:
+        panes.close()
 
 
 # ---------------------------------------------------------------- nobody decides
@@ -163,6 +182,24 @@ def test_nothing_runs_when_the_hook_is_killed(rig: Rig) -> None:
     stop_parents(rig)
     rig.assert_no_process_left()
     assert files(rig) == []
+
+
+@pytest.mark.parametrize("said", ["{", '{"hookSpecificOutput": {"decision": {"behavior": "maybe"}}}'])
+def test_nothing_runs_when_the_hook_prints_garbage(rig: Rig, said: str) -> None:
+    """In place of ours a program that answers at once, and not as it should."""
+    hook = {"type": "command", "command": "/bin/echo", "args": [said]}
+    file = rig.tmp / "garbled.json"
+    file.write_text(json.dumps({"hooks": {"PermissionRequest": [{"matcher": "*", "hooks": [hook]}]}}))
+    rig.profile("garbled", 'schema = 1\nname = "garbled"\nextends = "claude"\n[asks]\nadapter = "none"\n')
+
+    rig.launch(
+        "garbled", "--name", "kid", "--prompt-file", "-", "--", "--settings", str(file), stdin=f"RUN: {TOUCH}".encode()
+    )
+
+    ended(rig, "kid")
+    assert not mark(rig).exists()
+    assert len(results(rig)) == 1, "the model was told that it has not run"
+    over(rig)
 
 
 def test_a_killed_hook_leaves_nothing(rig: Rig) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from supervisor.adapters.ask_files import AskFiles
 from supervisor.core.ask_wire import Request, parse_request
 from supervisor.core.entry import KeeperRef, ParentRef
 from supervisor.core.rules import Approval, Rule
 from supervisor.core.serving import ServingBeat, encode_beat
 from supervisor.runtime.compose import from_environment
-from supervisor.runtime.deciding import mark
+from supervisor.runtime.deciding import Desk, mark
 from supervisor.testing import make_entry
 from tests.asks import World
 
@@ -199,3 +201,60 @@ def test_what_the_old_parent_had_allowed_for_ever_does_not_count_under_the_new_o
     world.ask("perm-2")
     world.beat()
     assert (world.code("perm-1"), world.code("perm-2"), world.announced) == ("decided", None, ["perm-2"])
+
+
+# Trouble with the disk
+
+
+def test_an_answer_that_a_full_disk_does_not_take_is_written_at_the_next_look(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.settings = replace(world.settings, rules=(Rule(action="allow"),))
+    full = [True]
+    real = AskFiles.publish_response
+
+    def publish(self: AskFiles, session: str, ask_id: str, data: bytes) -> bool:
+        if full[0]:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        return real(self, session, ask_id, data)
+
+    monkeypatch.setattr(AskFiles, "publish_response", publish)
+    world.ask()
+    world.beat()
+    world.beat()
+    assert (list(world.files.requests("p")), world.answer(), world.events("auto_approved")) == (["perm-1"], None, [])
+    full[0] = False
+    world.beat()
+    assert ((world.answer() or {})["approved"], world.events("auto_approved")) == (True, ["auto_approved"])
+
+
+def test_answers_without_a_request_are_swept_at_the_first_mark_once_they_are_old(world: World) -> None:
+    for ask_id in ("perm-old", "perm-asked", "perm-new"):
+        world.files.publish_response("p", ask_id, b"{}")
+    world.ask("perm-asked")
+    before = world.clock.wall_ms() / 1000 - world.settings.timeout_ms / 1000 - 5
+    for ask_id in ("perm-old", "perm-asked"):
+        os.utime(os.path.join(world.files.root, "sessions", "p", "responses", f"{ask_id}.json"), (before, before))
+    world.beat()
+    assert sorted(world.files.responses("p")) == ["perm-asked", "perm-new"]
+
+
+# A long deliberation
+
+
+def test_nine_minutes_over_one_ask_hold_up_no_other(world: World) -> None:
+    world.settings = replace(world.settings, timeout_ms=60_000)
+    desk = Desk(world.parts, world.asks)
+    world.ask("perm-long")
+    world.beat()
+    long = desk.find("perm-long")
+    for second in range(9 * 60):
+        desk.claim(long, KeeperRef("i-1", world.me), world.parts.now(), since=0)
+        if second == 300:
+            world.ask("perm-short")
+        world.beat()
+        if second == 310:
+            assert desk.answer(desk.find("perm-short"), approved=True, who="ann").what == "applied"
+            assert world.code("perm-short") == "decided"
+    assert world.code("perm-long") is None
+    assert desk.answer(long, approved=True, who="ann").what == "applied"

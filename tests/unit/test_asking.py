@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -175,3 +176,37 @@ def test_the_log_is_moved_once_though_many_are_over_its_bound(home: Path, monkey
         log.append("x", {"n": number}, at=1)
     assert path.stat().st_size + (home / "logs" / "asks.jsonl.1").stat().st_size < 5000
     assert [e["n"] for e in log.read()][-1] == 199
+
+
+# The child's disk
+
+
+def failing(child: Child, monkeypatch: pytest.MonkeyPatch, *numbers: int) -> None:
+    """The first renames of request files fail so."""
+    left, real = list(numbers), os.rename
+
+    def rename(source: str, target: str) -> None:
+        if "/requests/" in target and left:
+            raise OSError(left.pop(0), "as told", target)
+        real(source, target)
+
+    monkeypatch.setattr(os, "rename", rename)
+
+
+def test_a_rename_that_is_forbidden_once_is_tried_again(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+    child.answer = by_person(approved=True, reason=None, remember=None, session="p", who="me", now=1)
+    failing(child, monkeypatch, errno.EPERM)
+    assert child.ask().approved
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(errno.ENOSPC, "write_failed"), (errno.EDQUOT, "write_failed"), (errno.EACCES, "directories")]
+)
+def test_a_disk_that_does_not_take_the_request_is_a_denial_with_its_reason(
+    child: Child, monkeypatch: pytest.MonkeyPatch, number: int, code: str
+) -> None:
+    failing(child, monkeypatch, *[number] * 300)
+    decision = child.ask()
+    assert (decision.approved, decision.unavailable, decision.code) == (False, True, code)
+    assert child.events() == ["abandoned"]
+    assert [p for p in child.home.rglob("*") if ".tmp" in p.name] == []

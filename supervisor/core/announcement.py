@@ -1,11 +1,11 @@
-"""What is said of a new ask to somebody who is not looking: a line, a terminal's title, a variable for each fact. Pure.
+"""What is said of a new ask or orphan to somebody who is not looking: a line, a title, the facts as variables. Pure.
 
 Whatever an agent has written is printable and bounded: it drives no terminal and starts nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -26,6 +26,32 @@ class NewAsk(Struct, frozen=True, kw_only=True):
     tool: str
     value: str
     session: str
+
+
+class NewOrphan(Struct, frozen=True, kw_only=True):
+    """One agent that has lost its parent. `until`: how long it may be adopted, epoch ms."""
+
+    agent: str
+    evidence: str
+    until: int
+
+
+def orphans_line(orphans: Sequence[NewOrphan]) -> str:
+    """For a notification: the first by name and evidence, the others counted."""
+    first, more = orphans[0], len(orphans) - 1
+    who = one_line(first.agent, 40) + (f" and {more} more have lost their parent" if more else " has lost its parent")
+    return f"{who} ({one_line(first.evidence, 80)}): supervisor orphans"
+
+
+def orphan_variables(orphans: Sequence[NewOrphan]) -> Mapping[str, str]:
+    """The facts as a command of the user gets them: those of the first, and how many there are."""
+    first = orphans[0]
+    return {
+        "SUPERVISOR_ORPHAN_AGENT": one_line(first.agent),
+        "SUPERVISOR_ORPHAN_EVIDENCE": one_line(first.evidence),
+        "SUPERVISOR_ORPHAN_UNTIL": str(first.until),
+        "SUPERVISOR_ORPHANS": str(len(orphans)),
+    }
 
 
 def line(ask: NewAsk, *, waiting: int) -> str:

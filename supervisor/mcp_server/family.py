@@ -16,7 +16,7 @@ class NoSuchAgent(Exception):
 
 def is_live(row: Row) -> bool:
     """Whether a process may be running."""
-    return row["status"] in LIVE
+    return row["status"] in LIVE or row.get("adoptableUntil") is not None
 
 
 def below(rows: Iterable[Row], roots: Iterable[str]) -> set[str]:

@@ -1,22 +1,32 @@
-"""Tells a person who is not looking that an ask waits: title and bell, tmux, the user's command, the desktop.
+"""Tells a person who is not looking that an ask waits, or that an agent has lost its parent.
 
-Owns the title while it is set, and the helper processes of one announcement at a time. Each ask is announced once;
-those that come while helpers run are announced together. Never blocks; what fails is only not told: no ask depends on
-it.
+By title and bell, tmux, the user's command, the desktop. Owns the title while it is set, and the helper processes of
+one announcement at a time. Each ask and each orphan is announced once; those that come while helpers run are announced
+together. Never blocks; what fails is only not told: no ask depends on it.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from supervisor.adapters.own_terminal import tell_terminal
 from supervisor.adapters.spawn import which
 from supervisor.adapters.tmux import message_argv, popup_argv
-from supervisor.core.announcement import NewAsk, desktop_argv, line, off_terminal, on_terminal, variables
+from supervisor.core.announcement import (
+    NewAsk,
+    NewOrphan,
+    desktop_argv,
+    line,
+    off_terminal,
+    on_terminal,
+    orphan_variables,
+    orphans_line,
+    variables,
+)
 from supervisor.core.ask_wire import Request
-from supervisor.core.entry import Entry
+from supervisor.core.entry import Entry, grace_of
 from supervisor.core.identity import ProcessKey, same_process
 from supervisor.core.liveness import Now
 from supervisor.core.ports import Spawned, SpawnRequest
@@ -53,6 +63,7 @@ class Announcer:
         self._write = write
         self._here: Entry | None = None
         self._new: NewAsk | None = None
+        self._orphans: list[NewOrphan] = []
         self._titled = ""
         self._helpers: list[ProcessKey] = []
         self._until = 0
@@ -70,6 +81,12 @@ class Announcer:
         if self._on_terminal and entry.terminal.kind != "detached" and not own:
             self._here = entry
 
+    def orphaned(self, entry: Entry) -> None:
+        """An agent has lost its parent, and may be adopted."""
+        grace = grace_of(entry)
+        if grace is not None:
+            self._orphans.append(NewOrphan(agent=entry.name, evidence=grace.evidence, until=grace.until))
+
     def turn(self, now: Now, *, waiting: int) -> None:
         """One announcement after the other; the title goes when nothing waits any more."""
         if not waiting:
@@ -78,15 +95,24 @@ class Announcer:
         if now.monotonic_ns >= self._until:
             for key in self._helpers:
                 self._parts.signals.send(key, signal.SIGKILL)
-        if self._new is None or self._helpers or not waiting:
-            return
+        if self._helpers:
+            return None
+        if self._orphans:
+            orphans, self._orphans = self._orphans, []
+            text = orphans_line(orphans)
+            return self._start(now, [self._command() or self._desktop(text)], orphan_variables(orphans))
+        if self._new is None or not waiting:
+            return None
         new, here, self._new, self._here = self._new, self._here, None, None
         text = line(new, waiting=waiting)
         wanted = [self._command() or self._desktop(text)]
         if here is not None:
             wanted.append(self._on_screen(text, here))
             self._pop_up(here, variables(new, waiting=waiting))
-        found = [self._spawn(argv, variables(new, waiting=waiting)) for argv in wanted if argv]
+        return self._start(now, wanted, variables(new, waiting=waiting))
+
+    def _start(self, now: Now, wanted: Sequence[tuple[str, ...]], facts: Mapping[str, str]) -> None:
+        found = [self._spawn(argv, facts) for argv in wanted if argv]
         self._helpers = [key for key in found if key is not None]
         self._until = now.monotonic_ns + HELPER_MS * MS
 

@@ -130,6 +130,11 @@ class Answering:
                 self._follow_adoption(session, now)
                 self._look_after(session, now)
 
+    def orphaned(self, entry: Entry) -> None:
+        """One of this keeper's agents has lost its parent: whoever is told of asks is told of that."""
+        if self._announcer is not None:
+            self._announcer.orphaned(entry)
+
     def close(self) -> None:
         """A clean end: no session serves any more."""
         now = self._parts.now()

@@ -259,8 +259,12 @@ class Keeper:
                 return None
             from supervisor.runtime.parent_watch import ParentWatch
 
-            self._parents = ParentWatch(self._parts, self._watches, call_scan=self._call_scan)
+            self._parents = ParentWatch(self._parts, self._watches, call_scan=self._call_scan, tell=self._tell_orphan)
         return self._parents.turn(now, self.agents)
+
+    def _tell_orphan(self, entry: Entry) -> None:
+        if self.answering is not None:
+            self.answering.orphaned(entry)
 
     def _stopping_many(self, now: Now) -> bool:
         """While agents are ending their records wait for each other, at most a tick."""

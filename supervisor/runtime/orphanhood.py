@@ -6,6 +6,8 @@ else (an adoption, a stop) has written in between. Signals nothing: what nobody 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from supervisor.core import transitions
@@ -34,8 +36,9 @@ _STEPS = 4  # wind down, offer, expire, wait: no decision leads further at one m
 class Orphanhood:
     """One worker's. `step` is called whenever its record or its parent may have changed."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, tell: Callable[[Entry], None]) -> None:
         self._parts = parts
+        self._tell = tell
         self._ready_at: int | None = None
 
     def step(self, record: Record, parent: Parent, now: Now) -> int | None:
@@ -88,7 +91,8 @@ class Orphanhood:
             self._notice(record.entry, now)
 
     def _notice(self, entry: Entry, now: Now) -> None:
-        """One line in the transcript. (`watch` tells of it by the record.)"""
+        """A notification, and one line in the transcript. (`watch` tells of it by the record.)"""
+        self._tell(entry)
         grace, path = grace_of(entry), entry.output.transcript
         if grace is None or path is None or (grace.ready_at is None and entry.plan.ready == "output"):
             return  # a line of ours must not pass for the first one of an agent that is not up yet

@@ -48,10 +48,13 @@ class _Watched(Struct):
 class ParentWatch:
     """`turn` is one pass, after the agents' own; `beat` once a second; `heard` for a readable descriptor."""
 
-    def __init__(self, parts: Parts, watches: Watches, *, call_scan: Callable[[], None]) -> None:
+    def __init__(
+        self, parts: Parts, watches: Watches, *, call_scan: Callable[[], None], tell: Callable[[Entry], None]
+    ) -> None:
         self._parts = parts
         self._watches = watches
         self._call_scan = call_scan
+        self._tell = tell
         self._parents: dict[str, _Watched] = {}
         self._orphans: dict[str, Orphanhood] = {}
         limits = parts.limits
@@ -108,7 +111,7 @@ class ParentWatch:
                 and isinstance(agent.entry.state, Running)
             ):
                 return None  # nearly always
-            orphanhood = self._orphans[agent.entry.key] = Orphanhood(self._parts)
+            orphanhood = self._orphans[agent.entry.key] = Orphanhood(self._parts, self._tell)
         if isinstance(parent, Lost):
             agent.last_look(now)
         before = agent.entry

@@ -38,7 +38,11 @@ def status(sv: Supervisor, name: str) -> str:
 @both_ways
 def test_orphans_are_offered_one_is_adopted_and_one_is_released(sv: Supervisor, exit_watch: str) -> None:
     """O1, R5, R6: no relaunch; whoever comes second is told; a release ends it with a hand-off."""
+    told = sv.work / "told"
+    tell = sv.script("tell", f'echo "$SUPERVISOR_ORPHAN_AGENT" >> "{told}"')
+    sv.run("settings", "set", "notify.command", json.dumps([str(tell)]))
     before = a_family(sv, "c1", "c2")
+    watch = sv.start("watch", "--json")
     for name in ("other", "third"):
         sv.demo(name, "SLEEP: 1000")
     sv.wait_ready("other", "third")
@@ -48,6 +52,7 @@ def test_orphans_are_offered_one_is_adopted_and_one_is_released(sv: Supervisor, 
     for name in ("c1", "c2"):
         assert grace(sv, name)["evidence"] == f"lead: pid {before['lead']['pid']} is gone"
         assert sv.transcript(name).count("its parent is lost") == 1
+    wait_for(lambda: told.exists() and sorted(told.read_text().split()) == ["c1", "c2"], "a notification of each")
     rows = {r["name"]: r for r in sv.json("orphans")}
     assert set(rows) == {"c1", "c2"}
     assert all(r["verdict"] == "alive" and r["adoptableUntil"] for r in rows.values())
@@ -66,6 +71,9 @@ def test_orphans_are_offered_one_is_adopted_and_one_is_released(sv: Supervisor, 
     assert status(sv, "c2") == "closed"
     assert gone(before["c2"]["pid"])
     assert [r["name"] for r in sv.json("orphans")] == []
+    watch.terminate()
+    events = [(e["what"], e["name"]) for e in map(json.loads, watch.communicate(timeout=60)[0].splitlines())]
+    assert [events.count(e) for e in (("orphaned", "c1"), ("orphaned", "c2"), ("adopted", "c1"))] == [1, 1, 1]
 
 
 def test_an_ask_that_waits_moves_to_the_adopting_parent(sv: Supervisor) -> None:

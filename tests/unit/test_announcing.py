@@ -11,9 +11,19 @@ import pytest
 from msgspec.structs import replace
 
 from supervisor.adapters.tmux import message_argv
-from supervisor.core.announcement import MAX_VALUE, NewAsk, desktop_argv, line, off_terminal, on_terminal, variables
+from supervisor.core.announcement import (
+    MAX_VALUE,
+    NewAsk,
+    NewOrphan,
+    desktop_argv,
+    line,
+    off_terminal,
+    on_terminal,
+    orphans_line,
+    variables,
+)
 from supervisor.core.ask_wire import Request
-from supervisor.core.entry import Entry, Terminal
+from supervisor.core.entry import Entry, Grace, Resumable, Terminal
 from supervisor.runtime.announcing import HELPER_MS, Announcer
 from supervisor.runtime.compose import from_environment
 from supervisor.testing import FakeClock, FakeProcessTable, FakeSignals, FakeSpawner, make_entry
@@ -229,3 +239,38 @@ def test_one_popup_at_a_time_and_it_is_not_ended_like_a_notification() -> None:
     desk.clock.advance(HELPER_MS * 3)
     desk.turn()
     assert len(popups(desk)) == 1
+
+
+# -- orphans
+
+
+def orphan(name: str, evidence: str = "lead: pid 3 is gone") -> Entry:
+    entry = make_entry(name)
+    return replace(
+        entry, state=Resumable(since=1, agent=entry.agent, grace=Grace(until=77, until_ns=1, evidence=evidence))
+    )
+
+
+def test_agents_that_have_lost_their_parent_are_told_together_and_once() -> None:
+    desk = Desk(command=("/bin/tell",), kind="detached")
+    for name in ("tests", "docs"):
+        desk.announcer.orphaned(orphan(name))
+    desk.turn(0)
+    desk.turn(0)
+    (request,) = desk.spawner.requests
+    told = {k: v for k, v in request.env.items() if k.startswith("SUPERVISOR_")}
+    assert (request.argv, told) == (
+        ("/bin/tell",),
+        {
+            "SUPERVISOR_ORPHAN_AGENT": "tests",
+            "SUPERVISOR_ORPHAN_EVIDENCE": "lead: pid 3 is gone",
+            "SUPERVISOR_ORPHAN_UNTIL": "77",
+            "SUPERVISOR_ORPHANS": "2",
+        },
+    )
+
+
+def test_the_line_of_an_orphan_drives_no_terminal() -> None:
+    found = orphans_line([NewOrphan(agent=EVIL, evidence=EVIL, until=1)])
+    assert not re.search(r"[\x00-\x1f]", found)
+    assert found.endswith("supervisor orphans")

@@ -14,6 +14,7 @@ from mcp.server.mcpserver import MCPServer
 from supervisor.adapters.commands import Ran
 from supervisor.core.entry import Entry
 from supervisor.mcp_server.caller import Caller, complaint, with_home
+from supervisor.mcp_server.family import is_live
 from supervisor.mcp_server.server import TOOLS
 from supervisor.mcp_server.tools import MAX_TEXT, Tools
 from supervisor.testing import FakeProcessTable, make_entry
@@ -327,3 +328,8 @@ def test_the_state_root_is_found_where_the_cli_did_not_hand_it_on() -> None:
     assert with_home({"PATH": "/bin"}, pid=server.pid, processes=table)["SUPERVISOR_HOME"] == "/state"
     assert with_home({"SUPERVISOR_HOME": "/mine"}, pid=server.pid, processes=table)["SUPERVISOR_HOME"] == "/mine"
     assert "SUPERVISOR_HOME" not in with_home({}, pid=table.add().pid, processes=table)
+
+
+def test_an_orphan_in_its_grace_runs() -> None:
+    assert is_live(row("kid", status="resumable", adoptableUntil=9))
+    assert not is_live(row("kid", status="resumable", adoptableUntil=None))

@@ -300,13 +300,14 @@ def test_an_installation_that_is_half_gone_denies(hooks: Hooks, short_tmp: Path,
     assert done.returncode == 0
 
 
-def test_a_whole_run_imports_the_standard_library_and_our_own_modules_only(hooks: Hooks) -> None:
+@pytest.mark.parametrize("name", ["claude-PermissionRequest-Bash", "claude-SessionStart"])
+def test_a_whole_run_imports_the_standard_library_and_our_own_modules_only(hooks: Hooks, name: str) -> None:
     hooks.below("rules")
+    hooks.env["SUPERVISOR_ENTRY_ID"] = "b03a054629d3"
     argv = [sys.executable, "-P", "-X", "importtime", "-m", "supervisor.hook", "claude"]
-    done = subprocess.run(
-        argv, input=event(), capture_output=True, env=hooks.sv.environment(hooks.env), timeout=PATIENCE, check=True
-    )
-    assert decision(done.stdout) == {"behavior": "allow"}
+    data, env = (DATA / f"{name}.stdin.json").read_bytes(), hooks.sv.environment(hooks.env)
+    done = subprocess.run(argv, input=data, capture_output=True, env=env, timeout=PATIENCE, check=True)
+    assert (b"allow" in done.stdout, list(hooks.sv.home.glob("proofs/*")) == []) == (("Permission" in name,) * 2)
     seen = {line.rsplit(b"|", 1)[1].strip().decode() for line in done.stderr.splitlines() if b"|" in line}
     tops = {name.partition(".")[0] for name in seen} - {"imported package"}
     assert {"supervisor", "json"} <= tops

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.e2e_real.processes import (
     command,
     environ,
     runs,
+    send,
     stat,
     until,
     watched_command_lines,
@@ -291,6 +293,17 @@ def test_the_exit_code_is_read_as_the_profile_says(rig: Rig, cli: str) -> None:
     expected = {"claude": [1, False, "ended"], "pi": [0, True, "ended"]}[cli]
     assert ends(rig, "failed", "code", "success", "cause") == expected
     assert failed.code == expected[0]
+    rig.assert_nothing_left()
+
+
+def test_an_interrupted_claude_ends_with_0_and_that_is_no_success(rig: Rig, record_property: Any) -> None:
+    record_property("cli", "claude")
+    launched = rig.agent("claude", "one", BUSY)
+    until(lambda: [p for p in below(launched["pid"]) if "tail" in command(p)], "its tool")
+
+    send(launched["pid"], signal.SIGINT)
+
+    assert ends(rig, "one", "code", "success", "cause") == [0, False, "ended"]
     rig.assert_nothing_left()
 
 

@@ -91,9 +91,10 @@ def _place_fence(entry: Entry, facts: Facts) -> Fence | None:
     return None
 
 
-def provable(plan: LaunchPlan) -> bool:
-    """Whether an agent of this plan can confirm a session: by its output, or by its session file."""
-    return bool(plan.capture_key or plan.session_files)
+def provable(plan: LaunchPlan, mode: Mode | None = None) -> bool:
+    """Whether an agent of this plan can confirm a session (in this mode): by its output, its file, or its driver."""
+    told = any(line.ready == "session" for m, line in lines_of(plan).items() if mode in (None, m))
+    return bool(plan.capture_key or plan.session_files) or told
 
 
 def lines_of(plan: LaunchPlan) -> dict[Mode, ResumeLine]:

@@ -18,6 +18,9 @@ from supervisor.runtime.tool_use import PermissionAsk, Unclear, tool_use
 KNOWN_CALLS = 256
 """Tool calls that are remembered; an older one is forgotten, and an ask about it is judged by what it says itself."""
 
+MAX_RESULT = 2_000
+"""Characters of what came of a call that are said."""
+
 _SHOWN = ("title", "kind", "rawInput", "content", "locations")
 _PATHS = ("file_path", "filePath", "path", "filepath", "abs_path")
 _OVER = {"completed": "", "failed": "failed: "}
@@ -46,7 +49,8 @@ class ToolCalls:
             said.append(Say("tool", one_line(title, 2000)))
         status = update.get("status")
         if isinstance(status, str) and status in _OVER:
-            said.append(Say("result", _OVER[status] + (_text_of(update.get("content")) or "(nothing to show)")))
+            shown = _text_of(update.get("content"))[:MAX_RESULT] or "(nothing to show)"
+            said.append(Say("result", _OVER[status] + shown))
         return said
 
     def wanted(self, params: Mapping[str, Any]) -> PermissionAsk | Unclear:

@@ -9,6 +9,9 @@ from typing import Any
 from supervisor.core.text import one_line
 from supervisor.drivers.effects import Effects, Say
 
+MAX_RESULT = 2_000
+"""Characters of what came of a tool that are said."""
+
 KEPT = 1024
 """Parts that are remembered as said."""
 
@@ -40,9 +43,9 @@ class Said:
         if status == "running" and self._first(part, "tool"):
             return (Say("tool", f"{one_line(str(part.get('tool')))} {_input(state.get('input'))}"),)
         if status == "completed" and self._first(part, "result"):
-            return (Say("result", str(state.get("output") or "(nothing)")),)
+            return (Say("result", str(state.get("output") or "(nothing)")[:MAX_RESULT]),)
         if status == "error" and self._first(part, "result"):
-            return (Say("result", f"failed: {state.get('error')}"),)
+            return (Say("result", f"failed: {state.get('error')}"[:MAX_RESULT]),)
         return ()
 
     def _first(self, part: Mapping[str, Any], what: str) -> bool:

@@ -17,7 +17,7 @@ from supervisor.core.fences import Fence, refusal
 from supervisor.core.handoffs import addressed_to
 from supervisor.core.leases import owner_of
 from supervisor.core.liveness import Judgement, Verdict
-from supervisor.core.resuming import Facts, fence, lines_of, resumed_plan, wake_prompt
+from supervisor.core.resuming import Facts, fence, lines_of, provable, resumed_plan, wake_prompt
 from supervisor.core.spawn_limits import check_limits
 from supervisor.core.tree import ancestors
 from supervisor.runtime.activation import Activated
@@ -70,7 +70,7 @@ class Resumer:
         )
 
     def _mode_fence(self, entry: Entry, request: ResumeRequest) -> Fence | None:
-        if request.mode in lines_of(entry.plan):
+        if request.mode in lines_of(entry.plan) and provable(entry.plan, request.mode):
             return None
         how = "--detach" if request.mode == "interactive" else "a terminal"
         return Fence("mode", f"{entry.name} can be resumed only as it was launched", f"Use {how}")

@@ -28,7 +28,7 @@ class Kind:
     `runs`: a prompt by which it runs a command that nobody needs to be asked about, with `allowed` after --. `results`:
     what the model was told of its tool calls. `sessions`: the files in which it keeps one. `told`: whether the model
     learns why it was denied. `one_writer`: whether the CLI itself refuses a second process in a session. `by_rule`: it
-    asks about every command, and a rule of ours allows what `runs` runs. `age`: make a session one of another minute.
+    asks about every command, and a rule of ours allows what `runs` runs. `has_file`: a session has its own file.
     """
 
     profile: str
@@ -44,7 +44,6 @@ class Kind:
     one_writer: bool = False
     by_rule: bool = False
     has_file: bool = True
-    age: Callable[[Rig, str], None] = lambda _rig, _session: None
 
     def launch(self, rig: Rig, prompt: str, *options: str, name: str = "kid", words: tuple[str, ...] = ()) -> Row:
         """A child of whatever the options say, with this prompt."""
@@ -177,12 +176,6 @@ def gemini_sessions(rig: Rig, session: str) -> list[Path]:
     return sorted(Path(rig.env["HOME"]).glob(f".gemini/tmp/*/chats/session-*-{session[:8]}.jsonl"))
 
 
-def age_gemini(rig: Rig, session: str) -> None:
-    """It goes by the minute in the name."""
-    (file,) = gemini_sessions(rig, session)
-    file.rename(file.with_name(f"session-2026-01-01T00-00-{session[:8]}.jsonl"))
-
-
 GEMINI = Kind(
     profile="gemini",
     driver="gemini",
@@ -194,7 +187,6 @@ GEMINI = Kind(
     sessions=gemini_sessions,
     told=False,
     by_rule=True,
-    age=age_gemini,
 )
 
 

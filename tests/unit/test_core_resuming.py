@@ -13,6 +13,7 @@ from supervisor.core.resuming import (
     fence,
     lines_of,
     outcome,
+    provable,
     resumed_plan,
     session_argument,
     wake_prompt,
@@ -40,6 +41,13 @@ def agent(name: str = "tests", *, context: ResumeContext | None = CONTEXT, **cha
 
 def test_who_has_ended_may_be_resumed() -> None:
     assert fence(agent(), GONE) is None
+
+
+def test_a_driver_proves_the_session_in_the_background_only() -> None:
+    lines = {**LINES, "headless": replace(LINES["headless"], ready="session")}
+    plan = replace(PLAN, capture_key=None, resume_lines=lines)
+    assert fence(agent(plan=plan), GONE) is None
+    assert (provable(plan, "headless"), provable(plan, "interactive")) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from supervisor.core.ask_reasons import Reason, cycle, expired, malformed, misaddressed, undecidable
-from supervisor.core.ask_wire import MAX_HOPS, Malformed, Request, Response, hops_of
+from supervisor.core.ask_wire import MAX_HOPS, Malformed, Request, Response, hops_of, uses_of
 from supervisor.core.profile import AskMode
-from supervisor.core.rules import Verdict
+from supervisor.core.rules import Authority, Verdict, decide
 
 Mode = AskMode
 
@@ -86,6 +87,19 @@ def receive(
     if verdict.action != "ask":
         return Answer(by_record(verdict, session, now), "auto_approved" if verdict.action == "allow" else "auto_denied")
     return open_question(request, session=session, mode=mode, presence=presence, now=now)
+
+
+def verdict_on(request: Request, lineage: Sequence[Authority], *, requester: str | None = None) -> Verdict:
+    """What is on record about an ask, as if `requester` asked it: a deny of any form of it, an allow of all of them.
+
+    What does not exactly say what it is for is never allowed without somebody who looks at it.
+    """
+    who, tool = requester or request.requester, request.surface or ""
+    uses = uses_of(request)
+    found = [decide(tool, use, requester=who, lineage=lineage) for use in uses or (request.value or "",)]
+    denied = next((v for v in found if v.action == "deny"), None)
+    asked = next((v for v in found if v.action == "ask"), Verdict(action="ask") if uses is None else None)
+    return denied or asked or found[0]
 
 
 def open_question(request: Request, *, session: str, mode: Mode, presence: Presence, now: int) -> Next:

@@ -15,6 +15,9 @@ MAX_BYTES = 1024 * 1024
 """A request or response over this is malformed."""
 
 MAX_HOPS = 64
+MAX_FORMS = 64
+"""More forms of what a tool is used on are judged by a person."""
+
 MAX_DEPTH = 100
 """Deeper JSON is refused: what parses must also encode, wherever on the stack it is passed on."""
 
@@ -222,6 +225,20 @@ def build_request(
 def approval_pattern(tool: str, value: str) -> str:
     """What "allow for the session" remembers: exactly this value. Wider patterns are rules, written by a person."""
     return re.sub(r"([*?\[\]])", r"[\1]", value)
+
+
+def uses_of(request: Request) -> tuple[str, ...] | None:
+    """On what the tool is to be used, every form of it; None when the request does not exactly say.
+
+    A peer's `value` is what it shows, and `matchValues` what it means: rules have to judge them all.
+    """
+    intent = request.access_intent or {}
+    means = intent.get("matchValues", [])
+    if request.surface is None or request.value is None or not isinstance(means, list) or len(means) > MAX_FORMS:
+        return None
+    if not all(isinstance(value, str) for value in means) or intent.get("surface", request.surface) != request.surface:
+        return None
+    return tuple(dict.fromkeys((request.value, *means)))
 
 
 def hops_of(request: Request) -> tuple[str, ...]:

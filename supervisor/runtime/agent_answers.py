@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from supervisor.core.agent_authority import why_not
+from supervisor.core.answering import verdict_on
 from supervisor.core.entry import Entry, is_live
 from supervisor.core.errors import Refused
-from supervisor.core.rules import decide
 from supervisor.runtime import parentage
 from supervisor.runtime.ask_facts import AskFacts
 from supervisor.runtime.compose import Context
@@ -42,7 +42,7 @@ def check_authority(
     above = caller.parent.session_id if caller.parent else None
     asked = next((e for e in entries if e.session_id == above and is_live(e)), caller)
     lineage = AskFacts(context.parts, context.asks).lineage(asked, values["asks.rules"].value)
-    own = decide(request.surface or "", request.value or "", requester=caller.session_id, lineage=lineage)
+    own = verdict_on(request, lineage, requester=caller.session_id)
     why = why_not(
         caller,
         requester=request.requester,

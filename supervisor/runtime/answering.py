@@ -20,6 +20,7 @@ from supervisor.core.answering import (
     open_question,
     receive,
     unavailable,
+    verdict_on,
 )
 from supervisor.core.ask_age import age_ms, stamped
 from supervisor.core.ask_reasons import Reason, expired
@@ -38,7 +39,7 @@ from supervisor.core.ask_wire import (
 from supervisor.core.asks import AskState, Done, Judged, LookedAt, Waiting, begin, step
 from supervisor.core.entry import Entry, KeeperRef, is_live
 from supervisor.core.liveness import Now
-from supervisor.core.rules import Verdict, decide
+from supervisor.core.rules import Verdict
 from supervisor.core.serving import Target
 from supervisor.core.timing import MS, TICK_MS
 from supervisor.runtime.ask_facts import AskFacts, AskParts, AskSettings, here_of
@@ -211,7 +212,7 @@ class Answering:
     def _verdict(self, session: Session, request: Request) -> Verdict:
         """What is on record about it, now."""
         lineage = self._facts.lineage(session.entry, self._settings.rules)
-        return decide(request.surface or "", request.value or "", requester=request.requester, lineage=lineage)
+        return verdict_on(request, lineage)
 
     # -- passing on
 

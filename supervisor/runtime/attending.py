@@ -18,6 +18,7 @@ from supervisor.adapters.inbox_files import ALL_SESSIONS
 from supervisor.core.ask_wire import Request, hops_of, parse_request, valid_id
 from supervisor.core.asks import SERVING_GRACE_MS
 from supervisor.core.entry import Entry, KeeperRef, is_live
+from supervisor.core.errors import BadInput
 from supervisor.core.inbox import Answer, Answered, Ask
 from supervisor.core.liveness import Now
 from supervisor.core.text import one_line
@@ -248,6 +249,8 @@ class Attending:
             outcome = self._desk.answer(
                 item, approved=wanted.approved, reason=wanted.reason, remember=wanted.remember, who=person()
             )
+        except BadInput as problem:
+            return self._answered(wanted, "failed", problem.message)
         except OSError as error:
             why = error.strerror or str(error)
             if self._desk.waits(item):

@@ -22,6 +22,7 @@ from supervisor.core.ask_wire import (
     hops_of,
     parse_request,
     parse_response,
+    uses_of,
 )
 from supervisor.core.entry import Entry, KeeperRef
 from supervisor.core.errors import BadInput, NotFound
@@ -113,10 +114,14 @@ class Desk:
         `who` is a person, or, with `agent`, the name of an agent whose authority was checked.
 
         Raises:
-            BadInput: a denial cannot be remembered. OSError: the answer could not be written.
+            BadInput: neither a denial nor an ask that is not exact can be remembered. OSError: it could not be written.
         """
         if remember and not approved:
             raise BadInput("only an approval can be remembered", hint="Write a rule to deny: settings asks.rules")
+        if remember and uses_of(pending.request) is None:
+            raise BadInput(
+                "this ask does not exactly say what it is for, it cannot be remembered", hint="Allow it this once"
+            )
         if nonce is not None and nonce != pending.nonce:
             return Outcome("other_ask", "the nonce is another ask's")
         session_id, request = pending.session_id, pending.request
@@ -189,15 +194,10 @@ class Desk:
 
     def _remember(self, session_id: str, request: Request, remember: Remember, now: Now) -> None:
         child = request.requester if remember == "child" else None
-        self._asks.approvals.add(
-            Approval(
-                granted_by=session_id,
-                tool=request.surface or "",
-                value=request.value or "",
-                child=child,
-                at=now.wall_ms,
+        for use in uses_of(request) or ():
+            self._asks.approvals.add(
+                Approval(granted_by=session_id, tool=request.surface or "", value=use, child=child, at=now.wall_ms)
             )
-        )
 
     def _ring_keeper(self, session_id: str) -> None:
         beat = self._facts.beat_of(session_id)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from supervisor.adapters.ask_files import AskFiles
 from supervisor.core.ask_wire import Request, parse_request
 from supervisor.core.entry import KeeperRef, ParentRef
+from supervisor.core.errors import BadInput
 from supervisor.core.rules import Approval, Rule
 from supervisor.core.serving import ServingBeat, encode_beat
 from supervisor.runtime.compose import from_environment
@@ -258,3 +259,15 @@ def test_nine_minutes_over_one_ask_hold_up_no_other(world: World) -> None:
             assert world.code("perm-short") == "decided"
     assert world.code("perm-long") is None
     assert desk.answer(long, approved=True, who="ann").what == "applied"
+
+
+# What is remembered
+
+
+def test_an_ask_that_is_not_exact_cannot_be_remembered(world: World) -> None:
+    world.foreign("perm-1", world.clock.wall_ms())
+    world.beat()
+    desk = Desk(world.parts, world.asks)
+    with pytest.raises(BadInput, match="cannot be remembered"):
+        desk.answer(desk.find("perm-1"), approved=True, remember="session", who="ann")
+    assert (world.answer(), list(world.asks.approvals.of("p"))) == (None, [])

@@ -19,10 +19,11 @@ from supervisor.core.answering import (
     receive,
     serves,
     unavailable,
+    verdict_on,
 )
 from supervisor.core.ask_reasons import Reason
 from supervisor.core.ask_wire import MAX_HOPS, Malformed, Request, Response, encode_response, parse_response
-from supervisor.core.rules import Approval, Rule, Verdict
+from supervisor.core.rules import Approval, Authority, Rule, Verdict
 
 NOBODY = Presence()
 PERSON = Presence(person=True)
@@ -208,3 +209,50 @@ def test_unavailable_is_never_a_user() -> None:
     made = unavailable(Reason("some_code", "some words"), "me", 77)
     assert (made.approved, made.reason, made.ours["code"]) == (False, "some words", "some_code")
     assert made.decided_by == {"kind": "unavailable", "reason": "some words"}
+
+
+# What rules judge
+
+
+def asking(value: str | None = "ls", *means: object, surface: str | None = "bash", **intent: object) -> Request:
+    return Request(
+        "perm-1", 1, "c", "p", surface=surface, value=value, access_intent={"matchValues": list(means), **intent}
+    )
+
+
+LS_ONLY = [Authority(session_id="p", rules=(Rule(action="allow", value="ls*"), Rule(action="deny", value="rm*")))]
+ANYTHING = [Authority(session_id="p", rules=(Rule(action="allow"),))]
+
+
+@pytest.mark.parametrize(
+    ("request_", "action"),
+    [
+        (asking("ls"), "allow"),
+        (asking("ls", "ls", "ls -l"), "allow"),
+        (asking("ls", "ls", "make"), "ask"),
+        (asking("ls", "ls", "rm -rf x"), "deny"),
+        (asking("rm -rf x", "ls"), "deny"),
+    ],
+)
+def test_every_form_of_what_is_asked_for_is_judged(request_: Request, action: str) -> None:
+    assert verdict_on(request_, LS_ONLY).action == action
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        asking(None),
+        asking(surface=None),
+        asking("ls", 7),
+        asking("ls", *map(str, range(65))),
+        asking("ls", surface="bash")._replace(access_intent={"matchValues": "ls"}),
+        asking("ls")._replace(access_intent={"surface": "write"}),
+    ],
+)
+def test_what_does_not_exactly_say_what_it_is_for_is_never_allowed_by_a_rule(request_: Request) -> None:
+    assert verdict_on(request_, ANYTHING).action == "ask"
+    assert verdict_on(request_, [Authority(session_id="p", rules=(Rule(action="deny"),))]).action == "deny"
+
+
+def test_a_request_without_an_intent_is_judged_by_its_value() -> None:
+    assert verdict_on(asking("ls")._replace(access_intent=None), LS_ONLY).action == "allow"

@@ -22,7 +22,7 @@ def as_driver(profile: LaunchProfile) -> LaunchProfile:
             base=("{python}", "-P", "-m", "supervisor.drivers", driver.kind),
             start=(("--session-id", "{session_id}"),) if session.id == "preset" else (),
             resume=(("--resume", "{session_id}"),) if session.id != "none" else (),
-            options=(("--model", "{model}"),) if driver.model else (),
+            options=((("--model", "{model}"),) if driver.model else ()) + (("--mcp-server", "{mcp_server}"),),
             path=("--add-dir", "{path}"),
         ),
         prompt=replace(profile.prompt, headless="stdin"),

@@ -112,6 +112,7 @@ class LaunchRequest(Struct, frozen=True, kw_only=True):
     restart: Policy | None = None
     asks_mode: AskMode | None = None
     hook: Mapping[str, str] = {}
+    mcp_server: str | None = None
 
 
 def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
@@ -141,6 +142,7 @@ def _compiled(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
         "python": request.python,
         **dict.fromkeys(HOOK_FIELDS),
         **request.hook,
+        "mcp_server": request.mcp_server,
         "prompt": _PROMPT if request.prompt_file else None,
     }
     if request.model and not _mentions(profile.argv.options, "{model}"):

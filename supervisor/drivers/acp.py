@@ -136,7 +136,7 @@ class AcpSpeaker:
     def _opened(self, result: dict[str, Any]) -> Effects:
         if result.get("protocolVersion") != PROTOCOL:
             return (Broken(f"it speaks version {result.get('protocolVersion')!r} of ACP, not {PROTOCOL}"),)
-        where = {"cwd": self._job.cwd, "mcpServers": []}
+        where = {"cwd": self._job.cwd, "mcpServers": _servers(self._job.mcp)}
         if self._job.resume is None:
             return (self._call("session/new", "session", where),)
         can = result.get("agentCapabilities")
@@ -259,3 +259,8 @@ def _mode(result: dict[str, Any]) -> Effects:
     modes = result.get("modes")
     current = modes.get("currentModeId") if isinstance(modes, dict) else None
     return (Say("note", f"mode {one_line(current)}"),) if isinstance(current, str) and current != "default" else ()
+
+
+def _servers(command: Sequence[str]) -> list[dict[str, Any]]:
+    """Our MCP server, in the form of the protocol; none without a command."""
+    return [{"name": "supervisor", "command": command[0], "args": list(command[1:]), "env": []}] if command else []

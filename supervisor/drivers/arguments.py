@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
 USAGE = (
     "usage: python -m supervisor.drivers KIND [--session-id ID | --resume ID] [--model NAME]\n"
-    "       [--add-dir PATH]… -- COMMAND…\n"
+    "       [--add-dir PATH]… [--mcp-server JSON] -- COMMAND…\n"
     "       (reads the prompt on standard input)"
 )
-_OPTIONS = {"--session-id": "session", "--resume": "resume", "--model": "model"}
+_OPTIONS = {"--session-id": "session", "--resume": "resume", "--model": "model", "--mcp-server": "mcp"}
 
 
 class Options(NamedTuple):
@@ -22,6 +23,7 @@ class Options(NamedTuple):
     resume: str | None = None
     model: str | None = None
     paths: tuple[str, ...] = ()
+    mcp: tuple[str, ...] = ()
 
 
 class Usage(NamedTuple):
@@ -63,4 +65,15 @@ def parse(words: Sequence[str], *, kinds: Sequence[str]) -> Options | Usage:
         return Usage("the CLI's command is missing: -- COMMAND…")
     if "session" in found and "resume" in found:
         return Usage("--session-id and --resume exclude each other")
-    return Options(kind, argv, **found, paths=tuple(paths))
+    mcp = _words(found.pop("mcp", "[]"))
+    if mcp is None:
+        return Usage("--mcp-server is no JSON list of words")
+    return Options(kind, argv, **found, paths=tuple(paths), mcp=mcp)
+
+
+def _words(text: str) -> tuple[str, ...] | None:
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return tuple(raw) if isinstance(raw, list) and all(isinstance(w, str) for w in raw) else None

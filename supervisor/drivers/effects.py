@@ -18,7 +18,7 @@ How = Literal["done", "failed", "interrupted"]
 class Job(NamedTuple):
     """What the CLI is to be started for. `session`: the id we choose; `resume`: the one to go on with, else None.
 
-    `paths`: folders besides `cwd` that it may use.
+    `paths`: folders besides `cwd` that it may use. `mcp`: the command of the MCP server that it is told of.
     """
 
     argv: tuple[str, ...]
@@ -27,6 +27,7 @@ class Job(NamedTuple):
     resume: str | None = None
     model: str | None = None
     paths: tuple[str, ...] = ()
+    mcp: tuple[str, ...] = ()
 
 
 class Send(NamedTuple):

@@ -57,7 +57,7 @@ def _drive(options: Options, env: dict[str, str], inbox: Queue) -> int:
     except SupervisorError as error:
         transcript.say("error", str(error))
         return 1
-    job = Job(options.argv, cwd, options.session, options.resume, options.model, options.paths)
+    job = Job(options.argv, cwd, options.session, options.resume, options.model, options.paths, options.mcp)
     speaker, link = make(options.kind, job, env=env, home=context.places.home, clock=context.clock)
     entry = "" if _is_nested(context) else env.get(ENTRY_VARIABLE, "")
     cli = CliProcess(context.parts, context.spawner, entry_id=entry)

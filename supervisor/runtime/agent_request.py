@@ -35,6 +35,7 @@ class AgentRequest(Struct, frozen=True, kw_only=True, tag="launch"):
     restart: Policy | None = None
     asks: AskMode | None = None
     mcp: bool = False
+    mcp_server: str | None = None
     tree: str | None = None
     terminal: Terminal = Terminal()
     where: str = ""

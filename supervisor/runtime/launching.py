@@ -133,6 +133,7 @@ class Launcher:
                 restart=request.restart,
                 asks_mode=request.asks,
                 hook=self._hook(profile, request),
+                mcp_server=request.mcp_server,
             ),
         )
         env = {**self._inherit(plan), **request.env}

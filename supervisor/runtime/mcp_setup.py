@@ -77,6 +77,10 @@ def with_tools(context: Context, request: AgentRequest) -> AgentRequest:
     if profile.mcp == "none":
         hint = f"Once for all sessions: supervisor mcp install {profile.name}" if profile.name in CLIS else ""
         raise BadInput(f"profile {profile.name} cannot be given the tools for one launch", hint=hint)
+    if profile.mcp == "acp":
+        if profile.driver is None or request.mode != "headless":
+            raise BadInput(f"profile {profile.name} can be given the tools in the background only", hint="Use --detach")
+        return replace(request, mcp_server=json.dumps(server_command(context)))
     file = os.path.join(context.places.hooks, "mcp.json")
     words, content = for_one_launch(profile.mcp, server_command(context), file=file)
     env = dict(request.env)

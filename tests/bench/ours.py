@@ -23,6 +23,11 @@ class Ours:
         self.env = {**env, "SUPERVISOR_HOME": str(self.home), "HOME": str(folder)}
         folder.mkdir(parents=True)
 
+    @property
+    def binary(self) -> Path:
+        """The installed command."""
+        return self._binaries / "supervisor"
+
     def run(self, *words: str, ok: tuple[int, ...] = (0,)) -> Done:
         """One `supervisor …`. Raises RuntimeError: an exit code that is not `ok`."""
         done = timed([str(self._binaries / "supervisor"), *words], env=self.env, cwd=str(self.folder))

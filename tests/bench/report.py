@@ -39,6 +39,8 @@ MEASURES: tuple[Measure, ...] = (
     Measure("reattached", "— re-attached within", "s", 1.0, "max"),
     Measure("lost", "SIGKILL of a parent and its keeper → its worker's `winding_down` on disk", "ms", 20),
     Measure("lostkept", "— SIGKILL of the parent alone, its keeper records the end first", "ms"),
+    Measure("recoverfirst", "`recover` of 100 orphans: issued → the first is told of", "s", 1.5, "max"),
+    Measure("readopted", "`resume` of their parent: issued → all 100 are its running children again", "s", 3.0, "max"),
     Measure("help", "`--help`, CPU, min of 15", "ms", 60, "min"),
     Measure("ps200", "`ps` of 200 live entries, CPU, min of 15", "ms", 80, "min"),
     Measure("python", "— `python -c pass`, CPU, min of 15", "ms", None, "min"),

@@ -17,6 +17,7 @@ from tests.bench.asks import ASKS
 from tests.bench.latency import restart_seconds
 from tests.bench.ours import Ours
 from tests.bench.procs import SECONDS, SLEEP, Marked, cpu_ns, memory_kb, until
+from tests.bench.recovery import RECOVERY
 from tests.bench.run import Run, Scenario, settle
 
 N = 100
@@ -319,7 +320,7 @@ SCENARIOS: tuple[tuple[Scenario, tuple[str, ...]], ...] = (
 
 def measure(run: Run) -> None:
     """All that is wanted."""
-    for scenario, names in (*SCENARIOS, *ASKS):
+    for scenario, names in (*SCENARIOS, *RECOVERY, *ASKS):
         if run.wants(*names):
             print(f"  ours: {scenario.__name__}", file=sys.stderr, flush=True)
             try:

@@ -87,16 +87,17 @@ def _found_dead(entry: Entry, judged: Judgement, now: int) -> Change:
 
 
 def _expired(entry: Entry, state: Closed | Resumable, now: int) -> Change | Remove | None:
-    """What is over is kept for its readers, not for ever."""
-    since = _dated(state.since, entry, now)
+    """What is over is kept for its readers, not for ever; one that somebody tried to resume, counted from then."""
+    tried = state.failed_resume.at if state.failed_resume else 0
+    since = _dated(max(state.since, tried), entry, now)
     if since is None:
-        if state.since > 0:
+        if max(state.since, tried) > 0:
             return None  # all its times lie ahead: a clock was set back, and that removes nothing
         return Change(entry, replace(entry, state=replace(state, since=now)), "it has no date, it is counted from now")
     if isinstance(state, Resumable):
         return Remove(entry, "resumable for 30 days") if now - since > RESUMABLE_RETENTION_MS else None
     told = state.hand_off.delivered_at
-    if told is not None and now - (_dated(told, entry, now) or since) > ENDED_RETENTION_MS:
+    if told is not None and now - (_dated(max(told, tried), entry, now) or since) > ENDED_RETENTION_MS:
         return Remove(entry, "ended and delivered")
     if now - since > RESUMABLE_RETENTION_MS:
         return Remove(entry, "ended 30 days ago")

@@ -137,7 +137,16 @@ def restarting(
 
 
 def winding_down(entry: Entry, reason: WindDownReason, *, detail: str = "", now: int) -> Entry:
-    """Marked first, finished later."""
+    """Marked first, finished later.
+
+    Raises:
+        IllegalMove: it has ended; or a resume is under way, which is settled first: its state holds what is on record
+            again if it fails.
+    """
+    if isinstance(entry.state, Resumable) and not is_live(entry):
+        raise IllegalMove(f"{entry.name}: it has ended, nothing winds down", entry=entry.entry_id)
+    if unconfirmed(entry) is not None:
+        raise IllegalMove(f"{entry.name}: its resume is not settled yet", entry=entry.entry_id)
     return _move(entry, WindingDown(since=now, reason=reason, detail=detail))
 
 

@@ -10,6 +10,7 @@ from supervisor.core.entry import (
     Closed,
     Death,
     Entry,
+    FailedResume,
     Generation,
     HandOff,
     KeeperRef,
@@ -21,6 +22,7 @@ from supervisor.core.entry import (
     Starting,
     State,
     Terminal,
+    Unconfirmed,
     WindingDown,
 )
 from supervisor.core.errors import BadInput
@@ -72,9 +74,30 @@ contexts = st.builds(
     pointers=words,
 )
 identities = st.builds(AgentIdentity, agent_id=text, resume_context=st.none() | contexts)
+failures = st.none() | st.builds(FailedResume, at=times, why=text)
+parents = st.none() | st.builds(ParentRef, session_id=text, pid=st.none() | count, process=st.none() | refs)
+at_rest = st.one_of(
+    st.builds(
+        Resumable,
+        since=times,
+        agent=identities,
+        task_ref=maybe_text,
+        hand_off=st.none() | hand_offs,
+        failed_resume=failures,
+    ),
+    st.builds(Closed, since=times, hand_off=hand_offs, failed_resume=failures),
+)
+under_way = st.none() | st.builds(Unconfirmed, state=at_rest, parent=parents)
 live_states: st.SearchStrategy[State] = st.one_of(
-    st.builds(Starting, since=times, attempt=count, not_before=st.none() | times, waits_for=words),
-    st.builds(Running, since=times, ready_at=st.none() | times),
+    st.builds(
+        Starting,
+        since=times,
+        attempt=count,
+        not_before=st.none() | times,
+        waits_for=words,
+        unconfirmed=under_way,
+    ),
+    st.builds(Running, since=times, ready_at=st.none() | times, unconfirmed=under_way),
     st.builds(
         WindingDown,
         since=times,
@@ -83,10 +106,7 @@ live_states: st.SearchStrategy[State] = st.one_of(
     ),
     st.builds(Adopted, since=times, by_session=text),
 )
-states: st.SearchStrategy[State] = live_states | st.one_of(
-    st.builds(Resumable, since=times, agent=identities, task_ref=maybe_text, hand_off=st.none() | hand_offs),
-    st.builds(Closed, since=times, hand_off=hand_offs),
-)
+states: st.SearchStrategy[State] = live_states | at_rest
 policies = st.builds(
     RestartPlan,
     policy=st.sampled_from(["temporary", "transient", "permanent"]),
@@ -124,7 +144,7 @@ entries = st.builds(
     heartbeat_at=times,
     want=st.sampled_from(["up", "down"]),
     stop_grace_ms=st.none() | count,
-    parent=st.none() | st.builds(ParentRef, session_id=text, pid=st.none() | count, process=st.none() | refs),
+    parent=parents,
     tree=maybe_text,
     task_ref=maybe_text,
     task_summary=maybe_text,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from supervisor.core import transitions
 from supervisor.core.entry import (
@@ -13,6 +14,7 @@ from supervisor.core.entry import (
     Entry,
     FailedResume,
     Generation,
+    Grace,
     KeeperRef,
     ParentRef,
     Resumable,
@@ -46,12 +48,19 @@ MOVES: dict[str, Callable[[Entry], Entry]] = {
     "resumable": lambda e: transitions.resumable(e, make_hand_off(), now=NOW),
     "closed": lambda e: transitions.closed(e, make_hand_off(), now=NOW),
 }
-OF_A_RESUME: dict[tuple[str, str], Callable[[Entry], Entry]] = {
+OF_ITS_OWN: dict[tuple[str, str], Callable[[Entry], Entry]] = {
     ("resumable", "starting"): lambda e: transitions.resuming(e, nonce="n2", session="s", now=NOW),
     ("closed", "starting"): lambda e: transitions.resuming(e, nonce="n2", session="s", now=NOW),
+    ("resumable", "winding_down"): lambda e: transitions.not_adopted(in_grace(e), now=NOW),
     ("starting", "resumable"): lambda _: transitions.rolled_back(claimed("resumable"), "why", now=NOW),
 }
 PAIRS = [(source, target) for source in STATUSES for target in STATUSES]
+
+
+def in_grace(entry: Entry) -> Entry:
+    """An orphan that lives on."""
+    assert isinstance(entry.state, Resumable)
+    return replace(entry, state=replace(entry.state, grace=Grace(until=1, until_ns=1, evidence="lost")))
 
 
 def claimed(status: Status) -> Entry:
@@ -61,7 +70,7 @@ def claimed(status: Status) -> Entry:
 
 def move(source: str, target: str) -> Callable[[Entry], Entry]:
     """The function that makes this move."""
-    return OF_A_RESUME.get((source, target), MOVES.get(target, lambda e: e))
+    return OF_ITS_OWN.get((source, target), MOVES.get(target, lambda e: e))
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)

@@ -174,7 +174,8 @@ class Driver:
     def _handle(self, event: Event) -> None:
         match event:
             case Heard(None):
-                self._break(f"it has closed its output{_after(self._cli.last_words())}")
+                how = self._cli.describe_end() if self._gone_within(EOF_WAIT_MS) else "the CLI has closed its output"
+                self._break(f"{how}{_after(self._cli.last_words())}")
             case Heard(line):
                 self._cli.taken()
                 self._hear(self._link.line(line or b""))

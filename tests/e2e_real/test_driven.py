@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e_real.clis import DUMMY_KEY
-from tests.e2e_real.driven import BUSY, KINDS, MARK, Kind, cli_of, tool
+from tests.e2e_real.driven import BUSY, CLAUDE, CODEX, KINDS, MARK, Kind, cli_of, tool
 from tests.e2e_real.homes import KEY
 from tests.e2e_real.processes import below, command, environ, kill, runs, until, watched_command_lines
 from tests.e2e_real.rig import Rig, Row, kill_keeper
@@ -247,6 +247,22 @@ def test_a_resume_is_the_same_session_or_nothing(rig: Rig, kind: Kind) -> None:
     assert "[error]" in unknown.out
     assert kind.sessions(rig, NO_SESSION) == []
     assert len(rig.model.requests()) == before, "no turn was begun"
+    rig.assert_nothing_left()
+
+
+@pytest.mark.parametrize("kind", [CODEX, CLAUDE], indirect=True, ids=str)
+def test_the_command_resumes_it_and_says_so_when_it_is_proven(rig: Rig, kind: Kind) -> None:
+    kind.launch(rig, "hello")
+    ended(rig, "kid")
+    session = session_of(rig)
+
+    again = rig.run("resume", "kid", "--detach", "--prompt", "and now?")
+
+    assert again.code == 0, again.err
+    ended(rig, "kid")
+    generation = rig.entry("kid")["generation"]
+    assert (generation["resumes"], generation["session"]) == (session, session)
+    assert "[turn 2]" in rig.transcript(rig.row("kid"))
     rig.assert_nothing_left()
 
 

@@ -60,8 +60,7 @@ def _by_itself(held: Sequence[Event], by_id: Mapping[str, Entry]) -> bool:
 def _lost(socket: str, held: Sequence[Event], by_id: Mapping[str, Entry], now: int) -> Event:
     names = ", ".join(e.name for e in held[:_MAX_NAMES]) + (", …" if len(held) > _MAX_NAMES else "")
     again = [e.name for e in held if (entry := by_id.get(e.entry_id)) and entry.agent.resume_context]
-    hint = f"; to go on: supervisor resume --tmux {again[0]}" if again else ""
-    more = f", and {len(again) - 1} more" if len(again) > 1 else ""
+    hint = "; to bring them back: supervisor recover --tmux" if again else ""
     return Event(
         at=now,
         what="server_gone",
@@ -71,5 +70,5 @@ def _lost(socket: str, held: Sequence[Event], by_id: Mapping[str, Entry], now: i
         pid=None,
         status="closed",
         verdict="dead_pid",
-        detail=f"the tmux server is gone, and {len(held)} of its agents with it: {names}{hint}{more}",
+        detail=f"the tmux server is gone, and {len(held)} of its agents with it: {names}{hint}",
     )

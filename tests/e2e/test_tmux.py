@@ -186,13 +186,14 @@ def test_a_server_of_the_users_own_is_used_and_found_again(
         )
 
 
-def test_a_killed_server_is_one_event_and_all_of_its_agents_are_on_record(
+def test_a_killed_server_is_one_event_and_all_of_its_agents_can_be_brought_back(
     sv: Supervisor, server: dict[str, str | None]
 ) -> None:
     demo = {"profile": "demo", "prompt": "SLEEP: 1000"}
     sv.tree_file({"lead": demo, "kid": {**demo, "parent": "lead"}, "other": demo})
     sv.run("up", "--tmux", "team.toml", env=server)
     socket = sv.record("lead")["terminal"]["socket"]
+    sessions = {n: r["sessionId"] for n, r in sv.ps().items()}
     with (sv.work / "events").open("wb") as out:
         watching = sv.start("watch", "--json", env=server, stdout=out)
     events = lambda: [json.loads(line) for line in (sv.work / "events").read_bytes().splitlines()]  # noqa: E731
@@ -202,11 +203,26 @@ def test_a_killed_server_is_one_event_and_all_of_its_agents_are_on_record(
 
     told = wait_for(lambda: [e for e in events() if e["what"] == "server_gone"], "the event")
     assert [(e["name"], "3 of its agents" in e["detail"]) for e in told] == [(socket, True)]
-    assert "supervisor resume --tmux " in told[0]["detail"]
+    assert "supervisor recover --tmux" in told[0]["detail"]
     assert [e for e in events() if e["what"] == "ended"] == []
     assert all(sv.ended(n)["success"] is False for n in ("lead", "kid", "other"))
     watching.send_signal(2)
     watching.wait(60)
+
+    back = sv.run("recover", "--tmux", "--json", env=server).out
+
+    assert sorted((e["event"], e["name"]) for e in map(json.loads, back.splitlines())) == [
+        ("resumed", "kid"),
+        ("resumed", "lead"),
+        ("resumed", "other"),
+    ]
+    rows = sv.ps(all=False)
+    assert {n: r["sessionId"] for n, r in rows.items()} == sessions
+    assert rows["kid"]["parent"] == "lead"
+    assert {sv.record(n)["terminal"]["socket"] for n in rows} == {socket}
+    assert [line.split()[1] for line in windows(sv, server)] == ["kid", "lead", "other"]
+    assert "nothing to recover in tmux" in sv.run("recover", "--tmux", env=server).out
+    sv.run("stop", "lead", "kid", "other")
 
 
 def test_an_ask_pops_up_in_tmux_and_is_answered_there(sv: Supervisor, server: dict[str, str | None]) -> None:

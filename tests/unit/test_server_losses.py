@@ -51,7 +51,7 @@ def test_the_ends_of_its_agents_are_one_event_once_all_have_ended() -> None:
     (event,) = held.take([ended(b)], [a, b], now=1200)
     assert (event.what, event.name) == ("server_gone", GONE)
     assert event.detail == (
-        "the tmux server is gone, and 2 of its agents with it: a, b; to go on: supervisor resume --tmux a"
+        "the tmux server is gone, and 2 of its agents with it: a, b; to bring them back: supervisor recover --tmux"
     )
     assert held.take([], [a, b], now=1300) == []
 

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     "--as", "session", metavar="ID", shell_complete=complete_agents, help="In whose session [default: who runs this]."
 )
 @click.option("--yes-exact-only", is_flag=True, help="Ask nothing: recover that session's own, tell of the rest.")
+@click.option("--tmux", is_flag=True, help="Bring back what a tmux server has taken along, in tmux.")
 @json_option
-def command(session: str | None, yes_exact_only: bool, as_json: bool) -> int:
+def command(session: str | None, yes_exact_only: bool, tmux: bool, as_json: bool) -> int:
     """Bring back what a crash has left behind.
 
     The records are repaired once. The session's own agents come back by themselves: a live one is adopted again, a dead
@@ -34,6 +35,8 @@ def command(session: str | None, yes_exact_only: bool, as_json: bool) -> int:
 
     context = open_context()
     activated = activate(context)
+    if tmux:
+        return _in_tmux(context, activated.seen, as_json=as_json)
     active = _active(context, session, activated.seen)
     tell = say_json if as_json else say
     recovery = Recovery(context, active, tell)
@@ -51,6 +54,17 @@ def command(session: str | None, yes_exact_only: bool, as_json: bool) -> int:
     if not recovery.events and not as_json:
         click.echo("nothing to recover")
     return exit_code(recovery.events)
+
+
+def _in_tmux(context: Context, seen: Scan, *, as_json: bool) -> int:
+    """Those that were last hung up on together, each in a pane of the server that it was in."""
+    from supervisor.cli.recovering import exit_code, say, say_json
+    from supervisor.runtime.tmux_recovery import recover_in_tmux
+
+    events = recover_in_tmux(context, seen.entries, say_json if as_json else say)
+    if not events and not as_json:
+        click.echo("nothing to recover in tmux")
+    return exit_code(events)
 
 
 def _active(context: Context, wanted: str | None, seen: Scan) -> Entry | None:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from supervisor.core.entry import MAX_SUMMARY, Entry, Resumable, ResumeContext
+from supervisor.core.entry import MAX_SUMMARY, Entry, ResumeContext
 from supervisor.core.errors import BadInput, Refused
 from supervisor.core.text import is_text
+from supervisor.core.transitions import known_as
 
 MAX_CHECKPOINT = 200
 """A name or a short phrase."""
@@ -60,6 +61,4 @@ def checkpointed(entry: Entry, *, checkpoint: str | None, pointers: Sequence[str
         pointers=tuple(pointers) if pointers else context.pointers,
         summary=summary if summary is not None else context.summary,
     )
-    agent = replace(entry.agent, resume_context=kept)
-    state = replace(entry.state, agent=agent) if isinstance(entry.state, Resumable) else entry.state
-    return replace(entry, agent=agent, state=state)
+    return known_as(entry, replace(entry.agent, resume_context=kept))

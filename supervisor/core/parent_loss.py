@@ -157,16 +157,17 @@ class Wait(Struct, frozen=True):
 Step = WindDown | Offer | TakeUp | Return | Follow | Expire | Wait
 
 
-def next_step(entry: Entry, parent: Parent, now: Now) -> Step:
-    """What a live worker's keeper does next, given what is known of the parent on record."""
+def next_step(entry: Entry, parent: Parent, now: Now, *, lost_ms: float = 0) -> Step:
+    """What a live worker's keeper does next, given what is known of the parent on record.
+
+    `lost_ms`: how long the parent has been seen lost. One that is still coming up has so long to prove itself: before
+    that there is no session that could be resumed.
+    """
     state = entry.state
     grace = grace_of(entry)
     if isinstance(state, Running):
-        if isinstance(parent, Lost) and state.unconfirmed is not None:
-            return Wait()  # its resume is settled first: its state holds what is on record again if that fails
-        if isinstance(parent, Lost) and state.unconfirmed is None and not entry.enrolled:
-            # a resume comes to its end first; who was enrolled is not ours to end
-            return WindDown(parent.evidence)
+        if isinstance(parent, Lost):
+            return _lost(entry, state, parent, lost_ms, now)
         lives = parent.lives if isinstance(parent, Held) else None
         return Follow(lives) if lives is not None and lives != entry.parent else Wait()
     if isinstance(state, WindingDown) and state.reason == "parent_lost":
@@ -183,6 +184,15 @@ def next_step(entry: Entry, parent: Parent, now: Now) -> Step:
     if isinstance(parent, Held) and parent.lives is not None and parent.lives == entry.parent:
         return Return(parent.lives)
     return Expire() if now.monotonic_ns >= grace.until_ns else Wait(grace.until_ns)
+
+
+def _lost(entry: Entry, state: Running, parent: Lost, lost_ms: float, now: Now) -> WindDown | Wait:
+    if entry.enrolled or state.unconfirmed is not None:  # not ours to end; or a resume that comes to its end first
+        return Wait()
+    left_ms = entry.plan.ready_timeout_ms - lost_ms
+    if state.ready_at is None and left_ms > 0:
+        return Wait(now.monotonic_ns + int(left_ms * MS))
+    return WindDown(parent.evidence)
 
 
 def new_grace(evidence: str, *, grace_ms: int, ready_at: int | None, now: Now) -> Grace:

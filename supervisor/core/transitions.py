@@ -14,6 +14,7 @@ from supervisor.core.ending import describe
 from supervisor.core.entry import (
     MAX_DEATHS,
     Adopted,
+    AgentIdentity,
     Closed,
     Death,
     Entry,
@@ -100,7 +101,7 @@ def in_session(entry: Entry, session: str, file: str | None) -> Entry:
         return entry
     file = file or (context.session_file if session == stored else None)
     context = replace(context, provider_session_id=session, session_file=file)
-    return replace(entry, agent=replace(entry.agent, resume_context=context))
+    return known_as(entry, replace(entry.agent, resume_context=context))
 
 
 def kept_in(entry: Entry, file: str) -> Entry:
@@ -108,7 +109,13 @@ def kept_in(entry: Entry, file: str) -> Entry:
     context = entry.agent.resume_context
     if context is None:
         return entry
-    return replace(entry, agent=replace(entry.agent, resume_context=replace(context, session_file=file)))
+    return known_as(entry, replace(entry.agent, resume_context=replace(context, session_file=file)))
+
+
+def known_as(entry: Entry, agent: AgentIdentity) -> Entry:
+    """Another identity, also where a resumable entry holds its one copy of it."""
+    state = replace(entry.state, agent=agent) if isinstance(entry.state, Resumable) else entry.state
+    return replace(entry, agent=agent, state=state)
 
 
 def restarting(

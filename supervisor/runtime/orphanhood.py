@@ -16,6 +16,7 @@ from supervisor.core.liveness import Now
 from supervisor.core.parent_loss import (
     Expire,
     Follow,
+    Lost,
     Offer,
     Parent,
     Return,
@@ -26,6 +27,7 @@ from supervisor.core.parent_loss import (
     next_step,
 )
 from supervisor.core.text import one_line, span
+from supervisor.core.timing import MS
 from supervisor.runtime.logs import warn
 from supervisor.runtime.parts import Parts
 from supervisor.runtime.record import Record
@@ -40,11 +42,17 @@ class Orphanhood:
         self._parts = parts
         self._tell = tell
         self._ready_at: int | None = None
+        self._lost_since: int | None = None
 
     def step(self, record: Record, parent: Parent, now: Now) -> int | None:
         """Do what is to be done; the monotonic time (ns) to come back at."""
+        if not isinstance(parent, Lost):
+            self._lost_since = None
+        elif self._lost_since is None:
+            self._lost_since = now.monotonic_ns
+        lost_ms = (now.monotonic_ns - self._lost_since) / MS if self._lost_since is not None else 0
         for _ in range(_STEPS):
-            step = next_step(record.entry, parent, now)
+            step = next_step(record.entry, parent, now, lost_ms=lost_ms)
             if isinstance(step, Wait):
                 return step.until_ns
             if isinstance(step, WindDown):

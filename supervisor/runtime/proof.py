@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from supervisor.core import transitions
-from supervisor.core.entry import Entry, Running, unconfirmed
+from supervisor.core.entry import Entry, Running, grace_of, unconfirmed
 from supervisor.core.errors import BadInput
 from supervisor.core.ids import session_id
 from supervisor.core.liveness import Now
@@ -34,8 +34,8 @@ class Proof:
         self._began: int | None = None
 
     def due(self, entry: Entry) -> bool:
-        """Whether there is still something to learn."""
-        if not isinstance(entry.state, Running):
+        """Whether there is still something to learn. An orphan goes on telling which session it is in."""
+        if not isinstance(entry.state, Running) and grace_of(entry) is None:
             return False
         return _unready(entry) or self._lacks_session(entry) or self._lacks_file(entry) or self.stirred(entry)
 

@@ -18,6 +18,7 @@ from supervisor.adapters.entry_files import EntryFiles
 from supervisor.core.entry import Death, Entry, ParentRef, Running, Status
 from supervisor.core.ports import Conflict
 from supervisor.core.rules import Rule
+from supervisor.runtime.record import Record
 from supervisor.testing import STATUSES, make_entry, make_plan
 
 ENTRY = make_entry()
@@ -339,3 +340,18 @@ def test_a_full_record_of_version_1_still_loads_field_by_field(store: EntryFiles
         found.terminal.kind,
         [d.signal for d in found.deaths if d.signal],
     )
+
+
+def test_a_wish_that_meets_the_renewal_of_the_heartbeat_is_taken_in_and_counted(tmp_path: Path) -> None:
+    """The keeper's own write would hide that the file has changed: nobody would look at it again."""
+    (tmp_path / "m").mkdir()
+    (tmp_path / "l").mkdir()
+    ours, theirs = (EntryFiles(str(tmp_path / "m"), str(tmp_path / "l")) for _ in range(2))
+    entry = make_entry()
+    ours.create(entry)
+    record = Record(entry, ours)
+    read = theirs.read(entry.key)
+    assert read is not None
+    theirs.replace_if_unchanged(read, replace(read, want="down"))
+    record.touch(entry.heartbeat_at + 1)
+    assert (record.entry.want, record.taken, list(ours.changed([record.entry]))) == ("down", 1, [])

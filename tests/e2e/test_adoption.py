@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +160,28 @@ def test_a_file_tree_whose_lead_is_lost(sv: Supervisor, how: str) -> None:
     else:
         grace(sv, "kid")
     assert alive(before["kid"]["pid"])
+
+
+def test_a_parent_that_hangs_is_lost_after_the_bound_and_has_its_child_back_when_it_goes_on(sv: Supervisor) -> None:
+    """Its process was there all the time: the same process beats again, so nobody need adopt anything."""
+    for key in ("heartbeat_ms", "watcher_poll_ms"):
+        sv.run("settings", "set", f"processMatrix.{key}", "1000")
+    before = a_family(sv, "c1")
+    os.kill(before["lead"]["keeperPid"], signal.SIGSTOP)
+    try:
+        assert "has not beaten for" in grace(sv, "c1")["evidence"]
+    finally:
+        os.kill(before["lead"]["keeperPid"], signal.SIGCONT)
+    wait_for(lambda: status(sv, "c1") == "running", "c1 under its own parent again")
+    after = sv.row("c1")
+    assert (after["pid"], after["parent"], after["orphan"]) == (before["c1"]["pid"], "lead", None)
+
+
+def test_a_child_whose_parent_died_before_its_first_instruction_learns_it_all_the_same(sv: Supervisor) -> None:
+    """P18."""
+    lead = sv.demo("lead", "SLEEP: 1000")
+    kill(lead["pid"])
+    sv.ended("lead")
+    words = ("launch", "--detach", "--name", "c1", "--parent-session", lead["sessionId"], "demo", "--", "SLEEP: 1000")
+    sv.run(*words)
+    assert "killed by KILL" in grace(sv, "c1")["evidence"]

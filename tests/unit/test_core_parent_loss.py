@@ -170,7 +170,8 @@ def orphan_in(grace: Grace) -> Resumable:
         (Running(since=1), Held(), Wait()),
         (Running(since=1), Done("lead exited with 0"), Wait()),
         (Running(since=1), Held(AGAIN), Follow(AGAIN)),
-        (Running(since=1), GONE, WindDown(GONE.evidence)),
+        (Running(since=1, ready_at=1), GONE, WindDown(GONE.evidence)),
+        (Running(since=1), GONE, Wait((500 + 60_000) * MS)),
         (MARKED, GONE, Offer("why")),
         (MARKED, Held(REF), TakeUp()),
         (orphan_in(GRACE), GONE, Wait(GRACE.until_ns)),
@@ -189,6 +190,13 @@ def orphan_in(grace: Grace) -> Resumable:
 )
 def test_what_a_worker_does_next(state: Any, parent: Parent, expected: object) -> None:
     assert expected == next_step(make_entry("worker", parent=REF, state=state), parent, NOW)
+
+
+def test_one_that_never_proves_itself_up_is_wound_down_all_the_same() -> None:
+    worker = make_entry("worker", parent=REF, state=Running(since=1))
+    limit = worker.plan.ready_timeout_ms
+    assert isinstance(next_step(worker, GONE, NOW, lost_ms=limit - 1), Wait)
+    assert next_step(worker, GONE, NOW, lost_ms=limit) == WindDown(GONE.evidence)
 
 
 def test_one_that_was_enrolled_is_not_wound_down() -> None:

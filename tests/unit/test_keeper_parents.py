@@ -46,9 +46,8 @@ class Family:
         self.beats = 0
         self.beat()
         agent = RESUMING if resumes else AgentIdentity(agent_id="agent-child")
-        self.child = stage.add(
-            "child", **{"parent": as_parent(self.parent), "role": "worker", "agent": agent, **changes}
-        )
+        cast = {"parent": as_parent(self.parent), "role": "worker", "agent": agent, **changes}
+        self.child = stage.add("child", **cast)
         self.go(100)
         assert self.record.status == "running"
 
@@ -353,6 +352,19 @@ def test_an_orphan_that_ends_by_itself_is_recorded_as_ended_and_not_started_agai
     end = family.record.hand_off
     assert end is not None
     assert (family.record.status, end.cause, end.code) == ("closed", "ended", 0)
+
+
+def test_an_orphan_that_changes_its_session_is_followed_in_the_one_copy_too() -> None:
+    context = replace(RESUMING.resume_context, session_file=None)  # type: ignore[type-var]
+    agent = AgentIdentity(agent_id="agent-child", resume_context=context)
+    family = Family(Stage(), agent=agent, plan=make_plan(session_files=("*.jsonl",)))
+    family.lose()
+    family.stage.turn()
+    family.stage.fakes.session_files.there["*.jsonl"] = "/home/one.jsonl"
+    family.go(2_000, beating=False)
+    record = family.record
+    assert isinstance(record.state, Resumable) and record.agent.resume_context is not None
+    assert (record.agent.resume_context.session_file, record.state.agent) == ("/home/one.jsonl", record.agent)
 
 
 def test_an_orphan_that_is_wanted_down_is_stopped_and_closed() -> None:

@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 SESSION = "01900000-0000-7000-8000-000000000001"
@@ -34,10 +36,14 @@ def ask(command: str, changed: dict[str, Any]) -> None:
 
 
 def stray(command: str) -> None:
-    """A helper in a session of its own, without a parent, that ignores what asks it to end."""
+    """A helper in a session of its own, without a parent, that ignores what asks it to end. It is up on return."""
+    pids = Path("pids")
+    before = pids.read_text() if pids.exists() else ""
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     script = f"(setsid sh -c 'trap \"\" TERM HUP INT; echo $$ >> pids; {command}' &) "
     subprocess.run(["/bin/sh", "-c", script], check=False, **quiet)  # type: ignore[call-overload]
+    while not (pids.exists() and len(pids.read_text()) > len(before)):
+        time.sleep(0.01)
 
 
 def obey(line: str) -> None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from supervisor.adapters.ask_files import AskFiles
 from supervisor.core.answering import unavailable
 from supervisor.core.ask_age import age_ms, asked
-from supervisor.core.ask_reasons import TOO_LARGE, Reason, expired, malformed, misaddressed
+from supervisor.core.ask_reasons import TOO_LARGE, WITHDRAWN, Reason, expired, malformed, misaddressed
 from supervisor.core.ask_wire import (
     MAX_BYTES,
     Malformed,
@@ -26,7 +26,7 @@ from supervisor.core.ask_wire import (
     valid_id,
 )
 from supervisor.core.asks import Answered, AskEvent, Done, Judged, LookedAt, Waiting, begin, step
-from supervisor.core.entry import Entry, KeeperRef
+from supervisor.core.entry import Entry, KeeperRef, WindingDown
 from supervisor.core.errors import BadInput
 from supervisor.core.ids import session_id
 from supervisor.core.liveness import Now
@@ -51,6 +51,12 @@ class PiChild(Child):
 
     relayed: dict[str, Relayed] = {}
     answered: set[str] = set()
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it has been told to end."""
+        state = self.entry.state
+        return self.entry.want == "down" or (isinstance(state, WindingDown) and state.reason != "parent_lost")
 
     def is_asker(self, request: Request) -> bool:
         """Whether the agent itself asks, under any id that its session has had."""
@@ -164,7 +170,7 @@ class PiChildren:
             request,
             target=target,
             requester=entry.session_id if mine else request.requester,
-            name=entry.name,
+            name=entry.name if mine else "unknown",
             cwd=entry.plan.cwd,
             ours={
                 "bell": self._keeper.keeper_id,
@@ -204,10 +210,13 @@ class PiChildren:
 
     def _follow(self, child: PiChild, relayed: Relayed, now: Now) -> None:
         request, target = relayed.request, relayed.state.target.session_id
+        if child.is_ending:  # a pi that waits for an answer hears no TERM
+            self._withdraw(child, child.relayed.pop(request.id))
+            return self._refuse(child, request.id, WITHDRAWN, now)
         if target != child.target:  # it has a new parent: the ask goes there
             self._withdraw(child, child.relayed.pop(request.id))
             child.stamp = -1
-            return
+            return None
         data = self._asks.files.read_response(target, request.id)
         event: AskEvent = (
             Answered(parse_response(data)) if data is not None else Judged(self._facts.serving(target, now))
@@ -218,7 +227,7 @@ class PiChildren:
             state, _ = step(state, LookedAt(looked), now=now.monotonic_ns)
         if isinstance(state, Waiting):
             relayed.state = state
-            return
+            return None
         assert isinstance(state, Done)
         responder = state.decision.responder or target
         response = as_pis(state.decision, request=request, responder=responder, now=now.wall_ms)
@@ -226,6 +235,7 @@ class PiChildren:
             del child.relayed[request.id]
             self._asks.files.remove_request(target, request.id)
             self._asks.files.remove_response(target, request.id)
+        return None
 
     def _refuse(self, child: PiChild, ask_id: str, reason: Reason, now: Now) -> None:
         self._answer(child, ask_id, unavailable(reason, child.asked, now.wall_ms), now)

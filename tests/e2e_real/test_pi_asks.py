@@ -29,6 +29,7 @@ from tests.e2e_real.test_asks import (
 
 pytestmark = pytest.mark.real
 
+TERM_CODE = 143
 TOUCH = "touch MARK"
 REASON = "not on a Friday"
 EXTENSION = ("--no-extensions", "-e", str(Clis(ROOT).permission_extension), "--model", FAKE_MODEL)
@@ -129,9 +130,10 @@ def test_a_stopped_pi_child_takes_its_ask_along(rig: Rig) -> None:
     pi(rig, "kid", f"RUN: {TOUCH}", "--parent", "lead")
     waiting_ask(rig)
 
-    stopped = rig.run("stop", "kid", "--grace", "1")
+    stopped = rig.run("stop", "kid", "--grace", "60")
 
     assert stopped.code == 0, stopped.err
+    assert rig.hand_off("kid")["code"] == TERM_CODE, "it has ended by itself"
     until(lambda: asks(rig) == [], "nobody is asked any more")
     assert not mark(rig).exists()
     left_tidy(rig)
@@ -163,6 +165,22 @@ def test_a_headless_master_pi_asks_its_own_session(rig: Rig) -> None:
     answer(rig, ask, "allow")
 
     ended(rig, "one")
+    assert mark(rig).exists()
+    left_tidy(rig)
+
+
+def test_a_pi_that_a_pi_starts_by_itself_is_served_too(rig: Rig) -> None:
+    mode(rig, "hold")
+    lead = demo(rig, "lead")
+    own = f"pi -p {' '.join(EXTENSION)} 'RUN: {TOUCH}' </dev/null"
+    pi(rig, "kid", f"RUN: {own}", "--parent", "lead")
+    answer(rig, waiting_ask(rig, value=own), "allow")
+
+    ask = waiting_ask(rig, value=TOUCH)
+    assert (ask["session"], ask["lineage"]) == (lead["sessionId"], ["unknown"])
+    answer(rig, ask, "allow")
+
+    ended(rig, "kid")
     assert mark(rig).exists()
     left_tidy(rig)
 

@@ -270,6 +270,15 @@ def test_an_answer_that_was_never_fetched_goes_with_the_agent(world: World) -> N
     assert world.everything() == []
 
 
+def test_one_that_is_told_to_end_is_not_kept_waiting(world: World) -> None:
+    world.ask()
+    world.look()
+    world.kid = replace(world.kid, want="down")
+    world.look()
+    assert world.response().ours["code"] == "withdrawn"
+    assert world.passed_on() is None
+
+
 # -- others who serve
 
 

@@ -54,7 +54,8 @@ def find(
 
 def _order(found: Found) -> tuple[bool, bool, bool, int, str]:
     entry = found.entry
-    return not found.exact, found.kind == "dead", entry.parent is not None, entry.started_at, entry.entry_id
+    # masters first: their own come back with them
+    return not found.exact, entry.parent is not None, found.kind == "dead", entry.started_at, entry.entry_id
 
 
 def _one(

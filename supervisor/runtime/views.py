@@ -75,7 +75,7 @@ def rows(parts: Parts, seen: Scan) -> list[Row]:
                 name=entry.name,
                 entry_id=entry.entry_id,
                 session_id=entry.session_id,
-                role=entry.role,
+                role="worker" if entry.parent else "master",
                 status=entry.status,
                 want=entry.want,
                 verdict=judged.verdict.value,
@@ -120,7 +120,7 @@ def why(parts: Parts, entry: Entry, seen: Scan, asks: Sequence[str] = ()) -> str
         elif not is_live(parent):
             origin += f" (which is {parent.status})"
     sentences = [
-        f"{entry.name} is a {entry.role} of profile {entry.plan.profile}, {origin}.",
+        f"{entry.name} is a {'worker' if entry.parent else 'master'} of profile {entry.plan.profile}, {origin}.",
         f"It is {entry.status} since {span(now.wall_ms - entry.state.since)}; verdict {judged.verdict.value}: "
         f"{judged.evidence}.",
     ]

@@ -67,7 +67,7 @@ def test_an_own_child_that_lives_and_has_its_parent_needs_nothing() -> None:
 
 def test_everything_else_is_foreign_masters_first() -> None:
     found = recover(dead("kid"), orphan("tests"), dead("master", parent=None))
-    assert names(found) == [("tests", "live", False), ("master", "dead", False), ("kid", "dead", False)]
+    assert names(found) == [("master", "dead", False), ("tests", "live", False), ("kid", "dead", False)]
     assert [f.automatic for f in found] == [False, False, False]
 
 

@@ -51,7 +51,7 @@ def command(session: str | None, yes_exact_only: bool, tmux: bool, as_json: bool
     else:
         for found in others:
             recovery.offer(found)
-    if not recovery.events and not as_json:
+    if not (recovery.events or others or as_json):
         click.echo("nothing to recover")
     return exit_code(recovery.events)
 

@@ -175,7 +175,7 @@ class OpencodeSpeaker:
         if kind == "permission.asked":
             return self._asked(about)
         if kind == "permission.replied":
-            return self._replied(about.get("requestID"))
+            return self._replied(about.get("requestID"), about.get("reply"))
         if kind == "question.asked" and (name := ask_id(about.get("id"))):  # nobody is there to be asked
             return (Send(Request("question", "POST", f"/question/{name}/reject", {})),)
         if kind == "server.heartbeat":
@@ -266,12 +266,17 @@ class OpencodeSpeaker:
             return (self._reply_to(key, _OVER),)
         return (Ask(key, wanted(ask, cwd=self._job.cwd)),)
 
-    def _replied(self, key: Any) -> Effects:
-        """Rejecting one ask of a session makes opencode reject its others."""
+    def _replied(self, key: Any, reply: Any) -> Effects:
+        """Rejecting one ask of a session makes opencode reject its others.
+
+        A yes that is not ours is the agent's own: a tool of its has the password in its environment.
+        """
         if not isinstance(key, str) or key not in self._open:
             return ()
         self._forget(key)
-        return (Withdraw(key),)
+        if reply == "reject":
+            return (Withdraw(key),)
+        return (Withdraw(key), Broken("a permission request was allowed by somebody else, past those who decide"))
 
     def _reply_to(self, key: str, body: Mapping[str, str]) -> Send:
         self._forget(key)

@@ -167,6 +167,23 @@ def test_an_interrupt_ends_the_turn_and_a_follow_up_begins_another_in_the_same_s
     assert list((rig.state / "drivers").iterdir()) == []
 
 
+@pytest.mark.parametrize("cli", ["gemini", "opencode"])
+def test_what_is_launched_from_its_tool_is_its_child(
+    rig: Rig, cli: str, record_property: Callable[[str, object], None]
+) -> None:
+    """Codex's tools are in a sandbox from which nothing can be launched."""
+    record_property("cli", cli)
+    kind = next(kind for kind in KINDS if kind.profile == cli)
+    kind.run(rig, "supervisor launch demo --name inner --detach --prompt hi")
+
+    ended(rig, "kid")
+    ended(rig, "inner")
+
+    assert rig.row("inner")["parent"] == "kid"
+    assert "DONE [turn 1]" in rig.transcript(rig.row("inner"))
+    rig.assert_nothing_left()
+
+
 # ---------------------------------------------------------------- its end
 
 

@@ -210,12 +210,35 @@ def test_asks_are_looked_for_at_each_heartbeat_of_the_server() -> None:
     assert in_turn().hear(event("server.heartbeat")) == [LIST, STATUS]
 
 
-def test_an_ask_that_was_answered_elsewhere_is_withdrawn() -> None:
-    """Rejecting one ask of a session makes the server reject the others."""
+def replied(reply: Any) -> dict[str, Any]:
+    found = captured("replied")
+    found["properties"]["reply"] = reply
+    return found
+
+
+def test_an_ask_that_the_server_rejects_itself_is_withdrawn() -> None:
+    """Rejecting one ask of a session makes it reject the others."""
     speaker = in_turn()
     ask = asked(speaker, captured("asked-bash"))
-    assert speaker.hear(captured("replied")) == (Withdraw(ask.key),)
+    assert speaker.hear(replied("reject")) == (Withdraw(ask.key),)
     assert speaker.answer(ask.key, ALLOWED) == ()
+    assert speaker.hear(replied("reject")) == ()
+
+
+@pytest.mark.parametrize("reply", ["once", "always", None, 5])
+def test_a_yes_that_is_not_ours_ends_the_agent(reply: Any) -> None:
+    """Its tools have the server's password in their environment."""
+    speaker = in_turn()
+    ask = asked(speaker, captured("asked-bash"))
+    withdraw, broken = speaker.hear(replied(reply))
+    assert withdraw == Withdraw(ask.key)
+    assert isinstance(broken, Broken)
+
+
+def test_a_yes_of_ours_comes_back_and_is_nothing_new() -> None:
+    speaker = in_turn()
+    ask = asked(speaker, captured("asked-bash"))
+    speaker.answer(ask.key, ALLOWED)
     assert speaker.hear(captured("replied")) == ()
 
 

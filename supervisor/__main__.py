@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command line; the exit code is documented in docs/reference/exit-codes.md."""
     words = sys.argv[1:]
-    if words[:1] == ["launch"]:
+    if words[:1] in (["launch"], ["resume"]):
         from supervisor.adapters.own_process import mend_streams
         from supervisor.runtime.seed import plant_for
 

@@ -173,8 +173,8 @@ class KeptAgent:
                 return now.monotonic_ns
         if not may_start(self.entry):
             return None
-        if self.entry.plan.driven and self.entry.generation.resumes:
-            # a CLI whose driver and keeper were both killed may still be in that session
+        if self.entry.generation.resumes and (self.entry.plan.driven or state.unconfirmed):
+            # a CLI whose driver and keeper were both killed may still be in that session, a tool of it at its files
             left = look.tree(self.entry.entry_id, None, attached=True)
             if (again_at := self._leftovers.end(look, self.entry.entry_id, left, now, attached=True)) is not None:
                 return again_at

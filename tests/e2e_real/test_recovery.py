@@ -43,24 +43,25 @@ def busy_child(rig: Rig, cli: str) -> Row:
     return row
 
 
-def crash(rig: Rig, *names: str) -> None:
-    """Agents with their keepers, and the tools that they leave."""
-    rows = rig.rows()
-    for name in names:
-        tool = await_tool(rows[name]["pid"]) if name == "kid" else None
-        kill(rows[name]["keeperPid"], rows[name]["pid"], *([tool] if tool else []))
+def crash(rig: Rig, name: str) -> None:
+    """An agent with its keeper; a tool of it is left running."""
+    row = rig.row(name)
+    kill(row["keeperPid"], row["pid"])
 
 
 def test_a_child_whose_parent_is_killed_in_mid_turn_is_resumed_with_its_history(rig: Rig, cli: str) -> None:
     before = busy_child(rig, cli)
     crash(rig, "lead")
     until(lambda: rig.entry("kid")["state"].get("grace"), "the child wound down")
+    tool = await_tool(before["pid"])
     crash(rig, "kid")
+    assert runs(tool)
 
     resumed = rig.run("resume", "lead", "--detach", "--prompt", ASLEEP)
 
     assert resumed.code == 0, resumed.err
     assert "kid: resumed" in resumed.err
+    assert not runs(tool), "what it had left does not work beside it"
     entry = rig.entry("kid")
     assert entry["agent"]["resumeContext"]["providerSessionId"] == before["sessionId"]
     assert entry["generation"]["session"] == before["sessionId"]
@@ -84,8 +85,8 @@ def test_a_session_is_resumed_once_and_only_in_its_own_folder(rig: Rig, cli: str
     assert "[alive]" in second.err
     row = rig.row("kid")
     assert row["parentSessionId"] == rig.row("lead")["sessionId"]
-    tool = await_tool(row["pid"])
-    kill(row["keeperPid"], row["pid"], tool)
+    await_tool(row["pid"])
+    crash(rig, "kid")
     rig.run("reconcile")
     aside = rig.cwd.with_name("aside")
     shutil.move(rig.cwd, aside)

@@ -192,3 +192,12 @@ def test_an_intent_that_nobody_started_is_taken_back(stage: Stage) -> None:
     lead.close_unstarted("its keeper died before it was started", stage.parts.now(), cause="lost")
     assert isinstance(stage.on_disk(lead).state, Starting) is False
     assert failed_resume(stage.on_disk(lead)) is not None
+
+
+def test_tools_that_it_has_left_are_ended_before_it_starts_and_its_own_agents_are_not(stage: Stage) -> None:
+    left = stage.processes.add(new_session=True, env={"SUPERVISOR_ENTRY_ID": "entry-lead"})
+    child = stage.processes.add(new_session=True, env={"SUPERVISOR_ENTRY_ID": "entry-child"})
+    lead = resuming(stage)
+    stage.go(1000)
+    assert (stage.processes.alive(left), stage.processes.alive(child)) == (False, True)
+    assert stage.on_disk(lead).status == "running"

@@ -7,8 +7,8 @@ import os
 import re
 from collections.abc import Mapping
 
-_SESSION = "{session_id}"
-_FIELD = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)|\{session_id\}")
+_FIELD = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)|\{session_id(?::([1-9][0-9]?))?\}")
+"""A variable, or the session (`{session_id:8}`: its first 8 characters)."""
 
 
 class SystemSessionFiles:
@@ -41,7 +41,8 @@ def expand(pattern: str, env: Mapping[str, str], session: str | None) -> str | N
 
     def value(match: re.Match[str]) -> str:
         nonlocal missing
-        found = session if match.group() == _SESSION else env.get(match.group(1))
+        of_variable, length = match.groups()
+        found = env.get(of_variable) if of_variable else (session or "")[: int(length) if length else None]
         missing = missing or not found
         return glob.escape(found or "") if "*" in pattern else found or ""
 

@@ -46,14 +46,14 @@ def ended(
 ) -> HandOff:
     """The hand-off of an agent whose process has ended; `output` is the end of what it printed.
 
-    An unknown end is neither success nor failure.
+    An unknown end is neither success nor failure; nor is a stopped agent's code of success, where nothing else tells.
     """
     notes = [f"{leftovers} of its processes still run (`supervisor stop` ends them)"] if leftovers else []
     success = None
     if end.signal is not None:
         success = False
     elif end.code is not None:
-        success = end.code in plan.success_codes and says_success(output, plan.success_line) is not False
+        success = _done(end.code, plan, says_success(output, plan.success_line), stopped=stopped)
     return HandOff(
         outcome="exited" if end.code is not None else "signaled" if end.signal is not None else "unknown",
         cause="stopped" if stopped else "ended",
@@ -64,6 +64,13 @@ def ended(
         detail="; ".join(notes),
         survivors=tuple(survivors)[:MAX_SURVIVORS],
     )
+
+
+def _done(code: int, plan: LaunchPlan, said: bool | None, *, stopped: bool) -> bool | None:
+    """Some CLIs end with 0 when they are told to end: of work that is done it says nothing then."""
+    if code not in plan.success_codes or said is False:
+        return False
+    return said if stopped else True
 
 
 def says_success(output: bytes, expected: Mapping[str, str | bool]) -> bool | None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from supervisor.core.driver_plan import as_driver
 from supervisor.core.errors import BadInput
-from supervisor.core.profile import HOOK_FIELDS, AskMode, Groups, LaunchProfile, Policy, Tokens, field_of
+from supervisor.core.profile import HOOK_FIELDS, AskMode, Groups, LaunchProfile, Policy, Tokens, field_of, prompt_place
 from supervisor.core.rules import Rule, plain
 
 MAX_ARGV_PROMPT = 96 * 1024
@@ -158,7 +158,7 @@ def _compiled(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
         profile=profile.name,
         argv=_shown((*head, *_fill(profile.argv.start, fields), *tail), shown),
         resume_argv=_shown((*resume, *tail), shown) if resumable else (),
-        prompt_at=prompt.index(_PROMPT) - len(prompt) if _PROMPT in prompt else None,
+        prompt_at=at - len(prompt) if prompt and (at := prompt_place(profile.prompt.args)) is not None else None,
         session_at=resume.index(_SESSION) if resumable else None,
         resume_lines=_resume_lines(profile, request, fields) if resumable else {},
         resume_by=profile.session.resume_by,
@@ -228,7 +228,7 @@ def command_line(plan: LaunchPlan, *, session: str | None, prompt: str) -> tuple
     if resume and session is not None and plan.session_at is not None:
         tokens[plan.session_at] = session
     if plan.prompt_at is not None:
-        tokens[plan.prompt_at] = prompt
+        tokens[plan.prompt_at] = tokens[plan.prompt_at].replace("{prompt}", prompt)
     return tuple(tokens)
 
 

@@ -41,6 +41,7 @@ LINK_FIELDS = frozenset(
 
 _FIELD = re.compile(r"\{([a-z_]+)\}\Z")
 _LOOSE = re.compile(r"\{[a-z_]+\}")
+_JOINED = re.compile(r"--[a-z][a-z0-9-]*=\{prompt\}\Z")
 
 
 class _Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,6 +73,8 @@ class Argv(_Table, frozen=True):
 
 class Prompt(_Table, frozen=True):
     """How the first prompt arrives. `args` (needed for `argv`) must hold `--` or an option before `{prompt}`.
+
+    `--option={prompt}` is for a CLI that would take a prompt like `-rf` for an option even behind `--option`.
 
     `words`: what stands after `--` on the command line of `launch`: the prompt, or arguments of the program.
     """
@@ -201,12 +204,19 @@ def field_of(token: str) -> str | None:
     return match.group(1) if match else None
 
 
+def prompt_place(args: Tokens) -> int | None:
+    """Where among these tokens the prompt goes."""
+    return next((i for i, t in enumerate(args) if t == "{prompt}" or _JOINED.match(t)), None)
+
+
 def problems(profile: LaunchProfile) -> Iterator[str]:
     """What the types cannot say, each with the key it is about."""
     argv = profile.argv
     groups = [argv.base, argv.headless, argv.interactive, argv.path, *argv.start, *argv.resume, *argv.options]
     for token in (t for g in [*groups, profile.prompt.args] for t in g):
         field = field_of(token)
+        if token in profile.prompt.args and _JOINED.match(token):
+            continue
         if field is None and _LOOSE.search(token):
             yield f"argv: {token!r}: a {{field}} must be a whole token"
         elif field is not None and field not in FIELDS:
@@ -232,9 +242,10 @@ def problems(profile: LaunchProfile) -> Iterator[str]:
 def _prompt_problems(prompt: Prompt) -> Iterator[str]:
     if "argv" not in (prompt.headless, prompt.interactive):
         return
-    if "{prompt}" not in prompt.args:
+    at = prompt_place(prompt.args)
+    if at is None:
         yield "prompt.args: needs {prompt} for delivery by `argv`"
-    elif prompt.args.index("{prompt}") == 0:
+    elif at == 0 and prompt.args[0] == "{prompt}":
         yield "prompt.args: {prompt} needs `--` or an option before it, or a prompt like '-rf' becomes an option"
 
 

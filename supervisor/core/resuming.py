@@ -15,6 +15,7 @@ from supervisor.core.ending import describe
 from supervisor.core.entry import Entry, ResumeContext, is_live
 from supervisor.core.fences import Fence
 from supervisor.core.launch_plan import LaunchPlan, Mode, ResumeLine
+from supervisor.core.profile import prompt_place
 from supervisor.core.text import bounded, one_line
 
 MAX_TOLD_ENDS = 20
@@ -127,7 +128,7 @@ def resumed_plan(plan: LaunchPlan, mode: Mode, prompt_file: str | None) -> Launc
         mode=mode,
         resume_argv=(*line.argv, *prompt),
         session_at=line.session_at,
-        prompt_at=prompt.index("{prompt}") - len(prompt) if prompt else None,
+        prompt_at=at - len(prompt) if (at := prompt_place(prompt)) is not None else None,
         prompt_file=prompt_file if takes != "none" else None,
         stdin="inherit" if mode == "interactive" else "prompt" if takes == "stdin" else "null",
         ready=line.ready,

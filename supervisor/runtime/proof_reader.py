@@ -5,10 +5,14 @@ They write at each start of a session: the first, and every change inside (clear
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from supervisor.core.entry import Entry
-from supervisor.core.session_proof import SessionProof, believed, parse_proof
 from supervisor.runtime.logs import warn
 from supervisor.runtime.parts import Parts
+
+if TYPE_CHECKING:
+    from supervisor.core.session_proof import SessionProof
 
 
 class ProofReader:
@@ -27,6 +31,8 @@ class ProofReader:
         ref = entry.generation.process
         if not self.stirred(entry) or ref is None:
             return None
+        from supervisor.core.session_proof import believed, parse_proof
+
         self._stamp = self._parts.proofs.stamp(entry.entry_id)  # before the read: a later one is seen next time
         proof = parse_proof(self._parts.proofs.read(entry.entry_id))
         if proof is None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,3 +113,34 @@ def proven(rig: Rig, name: str, before: str | None) -> dict[str, str]:
     assert context["providerSessionId"] == session
     assert Path(context["sessionFile"]).exists()
     return {"session": session, "file": context["sessionFile"]}
+
+
+@pytest.mark.parametrize("other", ["gemini", "opencode"])
+def test_others_on_a_terminal_get_their_prompt_and_are_stopped(
+    rig: Rig, panes: Panes, other: str, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("cli", other)
+    panes.launch(other, "one", prompt=f"--help 'single' \"double\" of {other}")
+
+    panes.shows("one", "TOOLRESULT<<")
+    texts = [text for request in rig.model.requests() for text in texts_of(request.get("req"))]
+    assert any(f"--help 'single' \"double\" of {other}" in text for text in texts)
+    assert rig.run("stop", "one").code == 0
+    if other == "gemini":
+        resumed = rig.run("resume", "one", "--tmux", "--prompt", "again")
+        assert resumed.code == 0, resumed
+        generation = until(lambda: rig.entry("one")["generation"]["session"], "its proof")
+        assert generation == rig.entry("one")["sessionId"]
+        panes.shows("one", "[turn 2]")
+        assert rig.run("stop", "one").code == 0
+    assert rig.hand_off("one")["success"] is not True, "it was stopped, whatever its exit code"
+    panes.close()
+    rig.assert_nothing_left()
+
+
+def texts_of(value: Any) -> list[str]:
+    """Every text within a request."""
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for one in inner for text in texts_of(one)]

@@ -78,6 +78,8 @@ def test_an_exit_code_of_0_is_no_success_when_the_output_says_otherwise() -> Non
     plan = make_plan(success_line=RESULT)
     said = [ended(Exit(code=0), plan, stopped=False, now=1, output=o).success for o in (DONE, b'{"type":"x"}', b"")]
     assert said == [True, False, True]
+    stopped = [ended(Exit(code=0), plan, stopped=True, now=1, output=o).success for o in (DONE, b'{"type":"x"}', b"")]
+    assert stopped == [True, False, None], "whoever is told to end may say 0"
     assert ended(Exit(code=1), plan, stopped=False, now=1, output=DONE).success is False
     assert ended(Exit(), plan, stopped=False, now=1, output=DONE).success is None
 

@@ -104,6 +104,17 @@ def test_a_shipped_profile_compiles_to_its_golden_argv(name: str, update_golden:
     assert json.loads(golden.read_text()) == json.loads(json.dumps(found))
 
 
+def test_a_prompt_can_be_joined_to_its_option() -> None:
+    """For a CLI that takes a prompt like `-rf` for an option even behind `--prompt`."""
+    joined = replace(FULL, prompt=Prompt(interactive="argv", args=("--prompt={prompt}",)))
+    plan = plan_launch(joined, request("interactive", prompt_file="/p"))
+    assert plan.argv[-1] == "--prompt={prompt}", "the plan holds the prompt by reference only"
+    for session in (None, "S"):
+        assert command_line(plan, session=session, prompt="-rf {prompt}")[-1] == "--prompt=-rf {prompt}"
+    bare = plan_launch(joined, request("interactive"))
+    assert not [token for token in bare.argv if "prompt" in token]
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_profile_has_no_problems(name: str) -> None:
     assert list(problems(profile_of(name))) == []

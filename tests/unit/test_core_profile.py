@@ -60,8 +60,8 @@ def test_a_sound_profile_has_no_problems(profile: LaunchProfile) -> None:
         ),
         (replace(PLAIN, prompt=Prompt(headless="argv")), "prompt.args: needs {prompt} for delivery by `argv`"),
         (
-            replace(PLAIN, prompt=Prompt(headless="argv", args=("--prompt={prompt}",))),
-            "argv: '--prompt={prompt}': a {field} must be a whole token",
+            replace(PLAIN, prompt=Prompt(headless="argv", args=("prompt={prompt}",))),
+            "argv: 'prompt={prompt}': a {field} must be a whole token",
         ),
         (
             replace(PLAIN, prompt=Prompt(interactive="argv", args=("{prompt}",))),

@@ -162,7 +162,7 @@ def test_a_clean_answer_is_recorded_as_such(stage: Stage) -> None:
     stage.go(1100)
     end = stage.on_disk(lead).hand_off
     assert end is not None
-    assert (end.outcome, end.code, end.success, end.cause) == ("exited", 0, True, "stopped")
+    assert (end.outcome, end.code, end.success, end.cause) == ("exited", 0, None, "stopped")
 
 
 def test_a_stopped_agent_is_continued_so_that_it_can_hear(stage: Stage) -> None:

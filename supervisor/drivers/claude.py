@@ -42,7 +42,7 @@ class Claude:
         self._wanted = job.resume or job.session
         self._cwd = job.cwd
         self._running = False
-        self._agents_below = False
+        self._agents_below = self._waits_for_agents = False
         self._pending: set[str] = set()
 
     # -- what the driver wants
@@ -61,7 +61,7 @@ class Claude:
 
     def prompt(self, text: str) -> Effects:
         """A user's message."""
-        self._running = True
+        self._running, self._waits_for_agents = True, False
         return (Send({"type": "user", "message": {"role": "user", "content": text}}),)
 
     def answer(self, key: str, decision: Decision) -> Effects:
@@ -113,6 +113,8 @@ class Claude:
         if call == STATUS:  # other versions may not know it: then the first message of the turn is the proof
             session = _session_in(response.get("response")) if worked else None
             return (*(self._in_session(session) if session else ()), Ready())
+        if call == STOP and self._waits_for_agents:  # the model's own turn was over before: no result will come
+            return self._turn_over(TurnEnded("interrupted"))
         return ()
 
     def _in_session(self, session: Any) -> Effects:
@@ -147,6 +149,7 @@ class Claude:
     def _system(self, message: Mapping[str, Any]) -> Effects:
         subtype = message.get("subtype")
         if subtype == "init":
+            self._waits_for_agents = False
             cwd = message.get("cwd")
             self._cwd = cwd if isinstance(cwd, str) else self._cwd
             return self._in_session(message.get("session_id"))
@@ -164,13 +167,17 @@ class Claude:
             return (Broken(f"claude gave up: {one_line(str(why), 500)}"),) if message.get("is_error") else ()
         done = message.get("subtype") == "success" and message.get("is_error") is False
         if done and self._agents_below:
+            self._waits_for_agents = True
             return ()
-        self._running = False
         if done:
-            return (TurnEnded("done"),)
+            return self._turn_over(TurnEnded("done"))
         if message.get("terminal_reason") in ("aborted_tools", "aborted_streaming"):
-            return (TurnEnded("interrupted"),)
-        return (TurnEnded("failed", _why(message)),)
+            return self._turn_over(TurnEnded("interrupted"))
+        return self._turn_over(TurnEnded("failed", _why(message)))
+
+    def _turn_over(self, ended: TurnEnded) -> Effects:
+        self._running = self._waits_for_agents = False
+        return (ended,)
 
 
 def _request(call: str, subtype: str) -> Send:

@@ -288,13 +288,15 @@ class Driver:
                 return
             self._box.listen_again()
         if self._prompts:
+            if self._last is not None:
+                self._say("note", "a follow-up begins the next turn")
             self._turn = "running"
             self._do(self._speaker.prompt(self._prompts.popleft()))
 
     def _turn_ended(self, ended: TurnEnded) -> None:
         if self._turn == "none":
             return
-        how = "interrupted" if self._turn == "interrupted" and ended.how != "done" else ended.how
+        how = "interrupted" if self._turn == "interrupted" else ended.how  # also where it was done just before
         self._turn, self._last = "none", ended._replace(how=how)
         why = f": {one_line(ended.why, 2000)}" if ended.why else ""
         self._say("error" if how == "failed" else "note", f"the turn has {_PAST[how]}{why}")

@@ -78,5 +78,7 @@ class Relay:
         """Withdraw all, and wait until their requests are gone."""
         for withdrawn, _ in self._open.values():
             withdrawn.set()
+        wait = END_WAIT_S
         for _, thread in self._open.values():
-            thread.join(END_WAIT_S)
+            thread.join(wait)
+            wait = wait if not thread.is_alive() else 0  # they end at the same time, or the disk hangs for all

@@ -131,6 +131,10 @@ def test_an_interrupted_turn_ends_and_the_agent_stays_for_the_next() -> None:
     assert errors(world) == ""
 
 
+def test_a_turn_that_was_done_when_the_interrupt_came_ends_nothing_either() -> None:
+    World().says(READY).told(Request("interrupt")).says(DONE).idles()
+
+
 def test_after_an_interrupt_it_waits() -> None:
     World().says(READY).told(Request("interrupt")).says({"end": "interrupted"}).idles()
 

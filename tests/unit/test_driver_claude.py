@@ -10,7 +10,7 @@ import pytest
 
 from supervisor.core.ask_reasons import NO_TARGET
 from supervisor.core.asks import Decision, abandoned
-from supervisor.drivers.claude import HELLO, STATUS, Claude
+from supervisor.drivers.claude import HELLO, STATUS, STOP, Claude
 from supervisor.drivers.effects import Ask, Broken, Effects, Job, Proven, Ready, Say, Send, TurnEnded, Withdraw
 from supervisor.runtime.tool_use import PermissionAsk, Unclear
 from tests.unit.driving import ALLOWED, DENIED
@@ -263,6 +263,16 @@ def test_an_interrupt_is_a_request_of_its_own() -> None:
     (request,) = sent(in_turn().interrupt())
 
     assert (request["type"], request["request"]) == ("control_request", {"subtype": "interrupt"})
+
+
+def test_an_interrupt_while_only_sub_agents_go_on_ends_the_turn_with_its_answer() -> None:
+    claude = in_turn()
+    heard(claude, tasks("local_agent"), result())
+    claude.interrupt()
+
+    assert heard(claude, reply(STOP, {})) == [TurnEnded("interrupted")]
+    assert heard(claude, tasks(), init(), result())[1:] == [], "what claude adds by itself is no turn of ours"
+    assert heard(in_turn(), reply(STOP, {})) == [], "else its result is the end"
 
 
 @pytest.mark.parametrize(

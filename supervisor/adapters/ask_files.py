@@ -50,9 +50,7 @@ class AskFiles:
 
     def gone(self, session: str, known: Collection[str]) -> set[str]:
         """Which of these are in a session's inbox no more."""
-        if not known:
-            return set()
-        return set(known) - {n[:-5] for n in _names(os.path.join(self._folder(session), "requests"))}
+        return set(known) - self._stems(session, "requests") if known else set()
 
     def read_request(self, session: str, ask_id: str) -> bytes | None:
         """A request's bytes; None when it was withdrawn, or is too large to be one."""
@@ -100,6 +98,10 @@ class AskFiles:
         """The ids that have an answer which nobody has fetched."""
         return self._ids(session, "responses")
 
+    def answered(self, session: str) -> set[str]:
+        """The same as a set, without a look at the files."""
+        return self._stems(session, "responses")
+
     def remove_response(self, session: str, ask_id: str) -> None:
         """Fetched, or nobody's any more."""
         _unlink(self._path(session, "responses", ask_id))
@@ -119,9 +121,9 @@ class AskFiles:
         """The claim's bytes."""
         return _read(self._path(session, "claims", ask_id))
 
-    def claims(self, session: str) -> Sequence[str]:
+    def claims(self, session: str) -> set[str]:
         """The ids that somebody looks at, or has looked at before he was killed."""
-        return self._ids(session, "claims")
+        return self._stems(session, "claims")
 
     def remove_claim(self, session: str, ask_id: str) -> None:
         """Nobody looks any more."""
@@ -202,6 +204,10 @@ class AskFiles:
 
     def _path(self, session: str, kind: str, ask_id: str) -> str:
         return os.path.join(self._folder(session), kind, f"{ask_id}.json")
+
+    def _stems(self, session: str, kind: str) -> set[str]:
+        names = _names(os.path.join(self._folder(session), kind))
+        return {n[:-5] for n in names if n.endswith(".json") and not n.startswith(".")}
 
     def _ids(self, session: str, kind: str, but: Collection[str] = ()) -> Sequence[str]:
         found = []

@@ -72,6 +72,11 @@ def undecidable(target: str) -> Reason:
     )
 
 
+def inbox_full(target: str, most: int) -> Reason:
+    """More wait already than anybody will look at."""
+    return Reason("inbox_full", f"{most} permission requests wait at session '{target}' already; nobody has decided")
+
+
 def expired(target: str) -> Reason:
     """It came too late to be put before a person as if it were alive."""
     return Reason("expired", f"the permission request to session '{target}' was older than its timeout")

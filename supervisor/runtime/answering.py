@@ -5,7 +5,7 @@ Owns the escalations of its sessions. Persons answer by themselves (`runtime.dec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -23,7 +23,7 @@ from supervisor.core.answering import (
     verdict_on,
 )
 from supervisor.core.ask_age import age_ms, stamped
-from supervisor.core.ask_reasons import Reason, expired
+from supervisor.core.ask_reasons import Reason, expired, inbox_full
 from supervisor.core.ask_wire import (
     Malformed,
     Request,
@@ -40,7 +40,7 @@ from supervisor.core.asks import AskState, Done, Judged, LookedAt, Waiting, begi
 from supervisor.core.entry import Entry, KeeperRef, is_live
 from supervisor.core.liveness import Now
 from supervisor.core.rules import Verdict
-from supervisor.core.serving import Target
+from supervisor.core.serving import Judgement, Target
 from supervisor.core.timing import MS, TICK_MS
 from supervisor.runtime.ask_facts import AskFacts, AskParts, AskSettings, here_of
 from supervisor.runtime.logs import warn
@@ -51,11 +51,23 @@ if TYPE_CHECKING:
     from supervisor.runtime.announcing import Announcer
 
 
+MAX_WAITING = 20_000
+"""More asks than this wait for nobody: a child that floods its parent's inbox is told so."""
+
+
 class Escalated(Struct):
     """An ask that waits for the parent's answer."""
 
     request: Request
     state: Waiting
+
+
+class Above(Struct, frozen=True):
+    """What is seen at a parent at one time: whether it serves, and the ids that are answered or looked at there."""
+
+    serving: Judgement
+    answered: Collection[str]
+    claimed: Collection[str]
 
 
 class Unfetched(Struct):
@@ -156,8 +168,7 @@ class Answering:
                 # a folder's time is coarse: what came just now may be followed by an ask that does not show
                 session.stamp = stamp if now.wall_ms * MS - stamp > TICK_MS * MS else -1
                 self._take_new(session, now)
-            for escalated in tuple(session.escalated.values()):
-                self._follow(session, escalated, now)
+            self._follow_all(session, now)
             waits = waits or bool(session.escalated)
         if self._announcer is not None:
             self._announcer.turn(now, waiting=sum(len(s.waiting) for s in self._sessions.values()))
@@ -203,6 +214,9 @@ class Answering:
     def _open(self, session: Session, request: Request, how: Escalate | AskPerson, now: Now) -> None:
         if isinstance(how, Escalate):
             return self._escalate(session, request, how.hops, now)
+        if len(session.waiting) >= MAX_WAITING:
+            response = unavailable(inbox_full(session.id, MAX_WAITING), session.id, now.wall_ms)
+            return self._answer(session, request.id, request, response, "inbox_full", now)
         session.waiting[request.id] = request
         self._log("prompted", about_ask(request, session.id), now)
         if self._announcer is not None and not session.has_inbox and not session.presence.program:
@@ -237,10 +251,18 @@ class Answering:
             self._parts.bells.ring(beat.keeper_id)
         return None
 
-    def _follow(self, session: Session, escalated: Escalated, now: Now) -> None:
-        """One look at an ask that was passed on: the answer, or the parent that has stopped serving."""
+    def _follow_all(self, session: Session, now: Now) -> None:
+        """One look above for all that was passed on, however many."""
+        files = self._asks.files
+        targets = {e.state.target.session_id for e in session.escalated.values()}
+        above = {t: Above(self._facts.serving(t, now), files.answered(t), files.claims(t)) for t in targets}
+        for escalated in tuple(session.escalated.values()):
+            self._follow(session, escalated, above[escalated.state.target.session_id], now)
+
+    def _follow(self, session: Session, escalated: Escalated, seen: Above, now: Now) -> None:
+        """What has become of an ask that was passed on: the answer, or the parent that has stopped serving."""
         request, parent = escalated.request, escalated.state.target.session_id
-        data = self._asks.files.read_response(parent, request.id)
+        data = self._asks.files.read_response(parent, request.id) if request.id in seen.answered else None
         if data is not None:
             response = parse_response(data)
             del session.escalated[request.id]
@@ -256,17 +278,17 @@ class Answering:
             self._asks.files.remove_request(parent, request.id)
             self._log("moved", {**about_ask(request, session.id), "from": parent, "to": above.session_id}, now)
             return self._escalate(session, request, (*hops_of(request), session.id), now)
-        state, _ = step(escalated.state, Judged(self._facts.serving(parent, now)), now=now.monotonic_ns)
+        state, _ = step(escalated.state, Judged(seen.serving), now=now.monotonic_ns)
         if isinstance(state, Waiting):
-            looked = self._facts.claim(parent, request.id, now) is not None
+            looked = request.id in seen.claimed and self._facts.claim(parent, request.id, now) is not None
             escalated.state = _waiting(step(state, LookedAt(looked), now=now.monotonic_ns)[0])
             return None
         assert isinstance(state, Done)
         del session.escalated[request.id]
         self._asks.files.remove_request(parent, request.id)
         reason = Reason(state.decision.code, state.decision.reason or "")
-        seen = self._facts.evidence(state.seen)
-        self._log("given_up", {**about_ask(request, session.id), "to": parent, "code": reason.code, **seen}, now)
+        how = self._facts.evidence(state.seen)
+        self._log("given_up", {**about_ask(request, session.id), "to": parent, "code": reason.code, **how}, now)
         return self._undecided(session, request, reason, now)
 
     def _undecided(self, session: Session, request: Request, reason: Reason, now: Now) -> None:

@@ -76,7 +76,7 @@ class Desk:
         now, files = self._parts.now(), self._asks.files
         found: dict[str, Pending] = {}
         for session_id in files.sessions() if sessions is None else sessions:
-            claimed = set(files.claims(session_id))
+            claimed = files.claims(session_id)
             for ask_id in filter(wanted, files.requests(session_id)):
                 item = self._read(session_id, ask_id, now, claimed=ask_id in claimed)
                 other = found.get(ask_id)

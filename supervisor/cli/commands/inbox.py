@@ -42,7 +42,14 @@ def command(wanted: str | None, once: bool, as_json: bool) -> int:
             hint="Use: supervisor asks, and supervisor answer ID allow|deny",
         )
     from supervisor.cli.inbox_view import sit
+    from supervisor.runtime.agent_answers import calling_agent
 
+    caller = calling_agent(context, context.store.list())
+    if caller is not None:
+        raise Refused(
+            f"an inbox is a person's, and this terminal is inside agent {caller.name}",
+            hint="It may answer its descendants by: supervisor answer ID allow|deny",
+        )
     return sit(context, scope, once=once)
 
 

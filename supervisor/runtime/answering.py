@@ -1,11 +1,12 @@
 """The serving side, inside the keeper: what becomes of each ask. Never blocks; one ask waits for no other.
 
-Owns the escalations of its sessions. Persons answer by themselves (`runtime.deciding`); the first answer stands.
+What is passed on is followed by `escalating`. Persons answer by themselves (`runtime.deciding`); the first answer
+stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -29,20 +30,17 @@ from supervisor.core.ask_wire import (
     Request,
     Response,
     about_ask,
-    encode_request,
     encode_response,
     hops_of,
     parse_request,
-    parse_response,
     valid_id,
 )
-from supervisor.core.asks import AskState, Done, Judged, LookedAt, Waiting, begin, step
 from supervisor.core.entry import Entry, KeeperRef, is_live
 from supervisor.core.liveness import Now
 from supervisor.core.rules import Verdict
-from supervisor.core.serving import Judgement, Target
 from supervisor.core.timing import MS, TICK_MS
 from supervisor.runtime.ask_facts import AskFacts, AskParts, AskSettings, here_of
+from supervisor.runtime.escalating import Escalations
 from supervisor.runtime.logs import warn
 from supervisor.runtime.parts import Parts
 from supervisor.runtime.serving_marks import ServingMarks
@@ -53,21 +51,6 @@ if TYPE_CHECKING:
 
 MAX_WAITING = 20_000
 """More asks than this wait for nobody: a child that floods its parent's inbox is told so."""
-
-
-class Escalated(Struct):
-    """An ask that waits for the parent's answer."""
-
-    request: Request
-    state: Waiting
-
-
-class Above(Struct, frozen=True):
-    """What is seen at a parent at one time: whether it serves, and the ids that are answered or looked at there."""
-
-    serving: Judgement
-    answered: Collection[str]
-    claimed: Collection[str]
 
 
 class Unfetched(Struct):
@@ -84,9 +67,9 @@ class Session(Struct):
     presence: Presence = Presence()
     has_inbox: bool = False
     adopted: bool = False
+    swept: bool = False
     stamp: int = -1
     waiting: dict[str, Request] = {}
-    escalated: dict[str, Escalated] = {}
     answered: dict[str, Unfetched] = {}
 
     @property
@@ -113,6 +96,7 @@ class Answering:
         self._on_terminal = on_terminal
         self._facts = AskFacts(parts, asks)
         self._marks = ServingMarks(asks, keeper, self._facts)
+        self._above = Escalations(parts, asks, keeper, self._facts)
         self._sessions: dict[str, Session] = {}
         self._settings = AskSettings()
         self._announcer = announcer
@@ -128,6 +112,7 @@ class Answering:
         self._facts.forget_parents()
         for gone in set(self._sessions) - set(live):
             self._marks.stop(gone, now)
+            self._above.forget(gone)
             del self._sessions[gone]
         for session_id, entry in live.items():
             session = self._sessions.setdefault(session_id, Session(entry))
@@ -140,6 +125,9 @@ class Answering:
                 session.waiting.clear()
                 session.stamp = -1
             if self._marks.serve(session_id, self._mode(entry), session.presence, now):
+                if not session.swept and (parent := _parent_of(entry)) is not None:
+                    self._above.sweep(session_id, parent, now)
+                session.swept = True
                 self._follow_adoption(session, now)
                 self._look_after(session, now)
 
@@ -168,8 +156,9 @@ class Answering:
                 # a folder's time is coarse: what came just now may be followed by an ask that does not show
                 session.stamp = stamp if now.wall_ms * MS - stamp > TICK_MS * MS else -1
                 self._take_new(session, now)
-            self._follow_all(session, now)
-            waits = waits or bool(session.escalated)
+            for request, what in self._above.outcomes(session.id, _parent_of(session.entry), now):
+                self._from_above(session, request, what, now)
+            waits = waits or bool(self._above.ids(session.id))
         if self._announcer is not None:
             self._announcer.turn(now, waiting=sum(len(s.waiting) for s in self._sessions.values()))
         return now.monotonic_ns + TICK_MS * MS if waits else None
@@ -180,7 +169,7 @@ class Answering:
     # -- taking
 
     def _take_new(self, session: Session, now: Now) -> None:
-        files, known = self._asks.files, session.waiting.keys() | session.escalated.keys()
+        files, known = self._asks.files, session.waiting.keys() | self._above.ids(session.id)
         for gone in files.gone(session.id, known):
             self._settled(session, gone, now)
         for ask_id in files.requests(session.id, but=known):
@@ -231,65 +220,20 @@ class Answering:
     # -- passing on
 
     def _escalate(self, session: Session, request: Request, hops: tuple[str, ...], now: Now) -> None:
-        parent = session.entry.parent
+        parent = _parent_of(session.entry)
         assert parent is not None  # presence.parent says so
-        forwarded = request._replace(
-            target=parent.session_id,
-            ours={**request.ours, "hops": list(hops), "bell": self._keeper.keeper_id},
-        )
-        try:
-            self._asks.files.write_request(parent.session_id, request.id, encode_request(forwarded))
-        except OSError as error:
-            why = f"the permission request could not be passed on: {error.strerror}"
-            return self._undecided(session, request, Reason("write_failed", why), now)
-        target = Target(parent.session_id, "entry")
-        waiting = begin(target, timeout_ms=self._settings.timeout_ms, now=now.monotonic_ns)
-        session.escalated[request.id] = Escalated(request, waiting)
-        self._log("escalated", {**about_ask(request, session.id), "to": parent.session_id}, now)
-        beat = self._facts.beat_of(parent.session_id)
-        if beat is not None and beat.keeper_id:
-            self._parts.bells.ring(beat.keeper_id)
-        return None
+        timeout_ms = self._settings.timeout_ms
+        problem = self._above.pass_on(session.id, parent, request, hops, timeout_ms=timeout_ms, now=now)
+        if problem is not None:
+            self._undecided(session, request, problem, now)
 
-    def _follow_all(self, session: Session, now: Now) -> None:
-        """One look above for all that was passed on, however many."""
-        files = self._asks.files
-        targets = {e.state.target.session_id for e in session.escalated.values()}
-        above = {t: Above(self._facts.serving(t, now), files.answered(t), files.claims(t)) for t in targets}
-        for escalated in tuple(session.escalated.values()):
-            self._follow(session, escalated, above[escalated.state.target.session_id], now)
-
-    def _follow(self, session: Session, escalated: Escalated, seen: Above, now: Now) -> None:
-        """What has become of an ask that was passed on: the answer, or the parent that has stopped serving."""
-        request, parent = escalated.request, escalated.state.target.session_id
-        data = self._asks.files.read_response(parent, request.id) if request.id in seen.answered else None
-        if data is not None:
-            response = parse_response(data)
-            del session.escalated[request.id]
-            self._asks.files.remove_request(parent, request.id)
-            self._asks.files.remove_response(parent, request.id)
-            if isinstance(response, Malformed):
-                why = Reason("corrupt_response", "the parent session's permission response could not be read")
-                return self._undecided(session, request, why, now)
-            return self._answer(session, request.id, request, response, "answered_above", now)
-        above = session.entry.parent
-        if above is not None and above.session_id != parent:  # adopted: what waits moves along
-            del session.escalated[request.id]
-            self._asks.files.remove_request(parent, request.id)
-            self._log("moved", {**about_ask(request, session.id), "from": parent, "to": above.session_id}, now)
-            return self._escalate(session, request, (*hops_of(request), session.id), now)
-        state, _ = step(escalated.state, Judged(seen.serving), now=now.monotonic_ns)
-        if isinstance(state, Waiting):
-            looked = request.id in seen.claimed and self._facts.claim(parent, request.id, now) is not None
-            escalated.state = _waiting(step(state, LookedAt(looked), now=now.monotonic_ns)[0])
-            return None
-        assert isinstance(state, Done)
-        del session.escalated[request.id]
-        self._asks.files.remove_request(parent, request.id)
-        reason = Reason(state.decision.code, state.decision.reason or "")
-        how = self._facts.evidence(state.seen)
-        self._log("given_up", {**about_ask(request, session.id), "to": parent, "code": reason.code, **how}, now)
-        return self._undecided(session, request, reason, now)
+    def _from_above(self, session: Session, request: Request, what: Response | Reason | None, now: Now) -> None:
+        """The parent's answer, why there is none, or (None) another parent to ask."""
+        if isinstance(what, Response):
+            return self._answer(session, request.id, request, what, "answered_above", now)
+        if isinstance(what, Reason):
+            return self._undecided(session, request, what, now)
+        return self._escalate(session, request, (*hops_of(request), session.id), now)
 
     def _undecided(self, session: Session, request: Request, reason: Reason, now: Now) -> None:
         """The parent could not: a person here, if there is one, else the truth."""
@@ -346,9 +290,7 @@ class Answering:
         request = session.waiting.pop(ask_id, None)
         if request is not None:
             session.answered[ask_id] = Unfetched(request, now.monotonic_ns)
-        escalated = session.escalated.pop(ask_id, None)
-        if escalated is not None:
-            self._asks.files.remove_request(escalated.state.target.session_id, ask_id)
+        self._above.take_back(session.id, ask_id)
         self._asks.files.remove_claim(session.id, ask_id)
         how = "answered" if self._asks.files.has_response(session.id, ask_id) else "fetched or withdrawn"
         self._log("settled", {"ask": ask_id, "session": session.id, "how": how}, now)
@@ -380,12 +322,6 @@ class Answering:
 
 def _parent_of(entry: Entry) -> str | None:
     return entry.parent.session_id if entry.parent else None
-
-
-def _waiting(state: AskState) -> Waiting:
-    """A look at a claim never ends an ask."""
-    assert isinstance(state, Waiting)
-    return state
 
 
 def ring_asker(parts: Parts, request: Request) -> None:

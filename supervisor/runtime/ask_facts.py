@@ -141,6 +141,11 @@ class AskFacts:
             at = self.entry_of(at.parent.session_id) if at.parent else None
         return chain
 
+    def lineage_of(self, session_id: str, rules: tuple[Rule, ...]) -> list[Authority]:
+        """The same by a session's id; of one that is not on record, the rules of all."""
+        entry = self.entry_of(session_id)
+        return self.lineage(entry, rules) if entry else [Authority(session_id=session_id, rules=rules)]
+
     def alive(self, pid: int) -> bool:
         """Whether a pid runs (only to sweep what dead writers left)."""
         return self._ticks(pid) is not None

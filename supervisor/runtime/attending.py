@@ -256,7 +256,8 @@ class Attending:
             if self._desk.waits(item):
                 return self._answered(wanted, "failed", f"the answer could not be written ({why})")
             return self._answered(wanted, "applied", f"but it could not be remembered ({why})")
-        return self._answered(wanted, outcome.what, outcome.detail)
+        what = "failed" if outcome.what == "denied_by_rule" else outcome.what
+        return self._answered(wanted, what, outcome.detail)
 
     def _answered(
         self, wanted: Answer, what: Literal["applied", "already_answered", "gone", "other_ask", "failed"], detail: str

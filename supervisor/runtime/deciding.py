@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from supervisor.core.answering import by_agent, by_person
+from supervisor.core.answering import by_agent, by_person, verdict_on
 from supervisor.core.ask_age import age_ms
 from supervisor.core.ask_wire import (
     Malformed,
@@ -27,7 +27,7 @@ from supervisor.core.ask_wire import (
 from supervisor.core.entry import Entry, KeeperRef
 from supervisor.core.errors import BadInput, NotFound
 from supervisor.core.liveness import Now
-from supervisor.core.rules import Approval
+from supervisor.core.rules import Approval, Verdict
 from supervisor.core.serving import ServingBeat, encode_beat
 from supervisor.core.text import one_line
 from supervisor.runtime.answering import ring_asker
@@ -56,7 +56,7 @@ class Pending(Struct, frozen=True):
 class Outcome(Struct, frozen=True):
     """What became of an answer: `applied`, or why it changes nothing."""
 
-    what: Literal["applied", "already_answered", "gone", "other_ask"]
+    what: Literal["applied", "already_answered", "gone", "other_ask", "denied_by_rule"]
     detail: str = ""
 
 
@@ -127,6 +127,9 @@ class Desk:
         session_id, request = pending.session_id, pending.request
         if not self._asks.files.has_request(session_id, request.id):
             return self._too_late(session_id, request.id)
+        barred = self._barred(session_id, request) if approved else None
+        if barred is not None:
+            return Outcome("denied_by_rule", f"a rule of session {barred.session_id} denies it, and that is final")
         now = self._parts.now()
         response = by_person(
             approved=approved, reason=reason, remember=remember, session=session_id, who=who, now=now.wall_ms
@@ -164,6 +167,11 @@ class Desk:
     def unclaim(self, pending: Pending) -> None:
         """Nobody looks any more."""
         self._asks.files.remove_claim(pending.session_id, pending.request.id)
+
+    def _barred(self, session_id: str, request: Request) -> Verdict | None:
+        """A deny on record, which nobody's answer may widen; the keeper has perhaps not seen the ask yet."""
+        verdict = verdict_on(request, self._facts.lineage_of(session_id, self._asks.settings().rules))
+        return verdict if verdict.action == "deny" else None
 
     def waits(self, pending: Pending) -> bool:
         """Whether it still waits for an answer."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from supervisor.adapters.ask_files import AskFiles
-from supervisor.core.ask_wire import Request, Response, encode_request, parse_response
+from supervisor.core.ask_wire import Request, Response, encode_request, parse_response, uses_of
 from supervisor.core.entry import Entry
 from supervisor.core.liveness import Now
 from supervisor.core.timing import MS, TICK_MS
@@ -95,7 +95,8 @@ class PiScreens:
 
     def _answer(self, session: str, request: Request, response: Response) -> None:
         pending = Pending(session, request, 0, None, False)
-        remember: Remember | None = "child" if response.approved and response.state == "approved_for_session" else None
+        lasting = response.approved and response.state == "approved_for_session" and uses_of(request) is not None
+        remember: Remember | None = "child" if lasting else None
         try:
             self._desk.answer(pending, approved=response.approved, reason=response.reason, remember=remember, who=WHO)
         except OSError as error:

@@ -8,7 +8,7 @@ import tempfile
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -124,6 +124,7 @@ class Run:
 @pytest.mark.filterwarnings("ignore")
 @settings(max_examples=40, deadline=None)
 @given(st.lists(EVENTS, max_size=14))
+@example([("ask", "perm-1", "make"), ("above", "perm-1", "allow"), ("beat", 1), ("restart",)])  # litter at the parent
 def test_every_ask_ends_in_exactly_one_outcome_and_no_allow_that_nobody_gave(events: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = Run(folder)

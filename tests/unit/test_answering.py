@@ -271,3 +271,34 @@ def test_an_ask_that_is_not_exact_cannot_be_remembered(world: World) -> None:
     with pytest.raises(BadInput, match="cannot be remembered"):
         desk.answer(desk.find("perm-1"), approved=True, remember="session", who="ann")
     assert (world.answer(), list(world.asks.approvals.of("p"))) == (None, [])
+
+
+def test_what_a_killed_keeper_had_passed_on_is_passed_on_anew_by_its_successor(world: World) -> None:
+    root = mark("root", KeeperRef("k-0", world.me), world.parts.now())
+    world.entry = replace(world.entry, parent=ParentRef(session_id="root"))
+    world.files.beat("root", encode_beat(root))
+    world.ask("perm-open")
+    world.ask("perm-gone")
+    world.beat()
+    assert sorted(world.files.requests("root")) == ["perm-gone", "perm-open"]
+    world.files.remove_request("p", "perm-gone")  # its child gave up while nobody kept the session
+    world.keeper = world.serve()
+    world.beat()
+    assert list(world.files.requests("root")) == ["perm-open"]
+
+
+def test_an_inbox_that_is_full_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("supervisor.runtime.answering.MAX_WAITING", 2)
+    for number in range(3):
+        world.ask(f"perm-{number}")
+    world.beat()
+    assert [world.code(f"perm-{n}") for n in range(3)] == [None, None, "inbox_full"]
+
+
+def test_nobody_allows_what_a_rule_denies_however_quick(world: World) -> None:
+    world.settings = replace(world.settings, rules=(Rule(action="deny", tool="bash"),))
+    world.ask()
+    desk = Desk(world.parts, world.asks)
+    assert desk.answer(desk.find("perm-1"), approved=True, who="ann").what == "denied_by_rule"
+    assert world.answer() is None
+    assert desk.answer(desk.find("perm-1"), approved=False, who="ann").what == "applied"

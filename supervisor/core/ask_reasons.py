@@ -41,11 +41,15 @@ def not_serving(target: str, seen: Judgement) -> Reason:
         "unknown": "it cannot be judged from here",
         "alive": "it has just come back",
     }[seen.state]
+    todo = "start it again or attach an inbox (supervisor inbox), then ask again"
+    if seen.channel == "process":
+        todo = "have a person before that pi, with its permission extension, then ask again"
+        evidence = evidence if seen.state != "absent" else "it is a pi that takes up no requests"
     since = f", last heartbeat {seen.age_ms / 1000:.1f} s ago" if seen.age_ms is not None else ""
     return Reason(
         "not_serving",
         f"session '{target}' is not serving forwarded permission requests ({evidence}{since}). Nobody has decided: "
-        "start it again or attach an inbox (supervisor inbox), then ask again",
+        f"{todo}",
     )
 
 

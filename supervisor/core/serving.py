@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple
 from supervisor.core.timing import HEARTBEAT_STALE_MS, MS
 
 Source = Literal["registry", "env", "entry", "self"]
-Channel = Literal["registry", "heartbeat", "none"]
+Channel = Literal["registry", "heartbeat", "process", "none"]
+"""By what a target was judged; `process`: a pi that writes no heartbeat, by its process and what it takes up."""
 State = Literal["alive", "absent", "stale", "dead_pid", "unknown"]
 Answer = Literal["serving", "not_serving", "not_judgeable"]
 

@@ -85,11 +85,15 @@ class PiAsker(Asker):
         if seen.state != "absent":
             return seen
         if target.process is not None and start_ticks(target.process[0]) != target.process[1]:
-            return Judgement("not_serving", "none", "dead_pid")
+            return Judgement("not_serving", "process", "dead_pid")
         there = self._files.has_responses(target.session_id)
         # a folder that an earlier ask has left proves nothing of a pi whose process we do not know
         self._taken_up = self._taken_up or (there and (target.process is not None or not self._was_there))
-        return Judgement("serving", "none", "alive") if self._taken_up else Judgement("not_serving", "none", "absent")
+        return (
+            Judgement("serving", "process", "alive")
+            if self._taken_up
+            else Judgement("not_serving", "process", "absent")
+        )
 
     def _write(self, request: Request, target: Target) -> Reason | None:
         self._was_there = self._files.has_responses(target.session_id)

@@ -117,6 +117,8 @@ def test_what_a_real_pi_answers_is_the_decision(folder: Folder, name: str, appro
 def test_with_nobody_there_it_is_told_and_nothing_is_left(folder: Folder) -> None:
     decision = folder.ask()
     assert (decision.approved, decision.code, decision.unavailable) == (False, "not_serving", True)
+    assert "it is a pi that takes up no requests" in (decision.reason or "")
+    assert "have a person before that pi" in (decision.reason or "")
     assert list(folder.session.rglob("*.json")) == []
     assert not (folder.session / "responses").exists(), "it is for pi to make"
 

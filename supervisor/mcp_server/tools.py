@@ -87,19 +87,22 @@ class Tools:
         cwd: Annotated[str | None, Field(description="Working directory; give each writing agent its own")] = None,
         model: Annotated[str | None, Field(description="Model, where the profile has an option for it")] = None,
         task_summary: Annotated[str | None, Field(description="The task in a few words, for people")] = None,
+        task_ref: Annotated[str | None, Field(description="The goal that it works on; yours if you give none")] = None,
         args: Annotated[
             list[str] | None, Field(description="Further arguments of its program; for shell: the command")
         ] = None,
         mcp: Annotated[bool, Field(description="Give it these tools as well")] = False,
     ) -> dict[str, Any]:
         """Launch an agent as your child, in the background. Returns when it is up. It goes on when you end."""
-        options = [("--name", name), ("--cwd", cwd), ("--model", model), ("--task-summary", task_summary)]
+        me = await to_thread.run_sync(self._caller.entry)
+        task_ref = task_ref or (me.task_ref if me else None)  # what one's own is worked on is recovered with one
+        options = [("--name", name), ("--cwd", cwd), ("--model", model)]
+        options += [("--task-summary", task_summary), ("--task-ref", task_ref)]
         words = [f"{option}={value}" for option, value in options if value is not None]
         if mcp:
             words.append("--mcp")
         if prompt:
             words.append("--prompt-file=-")
-        me = await to_thread.run_sync(self._caller.entry)
         told = await self._caller.json(
             *("launch", "--detach", *words, "--", profile, *(args or ())),
             stdin=prompt.encode(errors="surrogateescape"),

@@ -137,6 +137,16 @@ def test_a_child_gets_what_its_parent_was_started_with() -> None:
     assert script.env == {"KEY": "of the agent"}
 
 
+def test_a_child_works_on_its_parents_goal_unless_it_has_another() -> None:
+    script = Script(make_entry("me", task_ref="GOAL-7"), launch={"sessionId": "s1"})
+    calls(
+        script,
+        ("launch_agent", {"profile": "demo", "prompt": "x"}),
+        ("launch_agent", {"profile": "demo", "prompt": "x", "task_ref": "GOAL-8"}),
+    )
+    assert [w[3] for w in script.acts] == ["--task-ref=GOAL-7", "--task-ref=GOAL-8"]
+
+
 # -- whom it looks at and acts on
 
 

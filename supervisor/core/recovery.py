@@ -86,6 +86,9 @@ def _no_context(entry: Entry) -> Fence | None:
 def _fence(entry: Entry, active: Entry, tasks: Sequence[Task] | None) -> Fence | None:
     """What keeps an agent of the active session from being recovered by itself."""
     by_name = f"By name it can be: supervisor {'adopt' if is_live(entry) else 'resume'} {entry.name}"
+    stored = entry.state.task_ref if isinstance(entry.state, Resumable) else entry.task_ref
+    if stored != entry.task_ref:
+        return Fence("task_mismatch", f"the record of {entry.name} says two things about its task", by_name)
     if entry.task_ref != active.task_ref:
         mine, its = (one_line(t, 80) if t else "none" for t in (active.task_ref, entry.task_ref))
         return Fence("task_mismatch", f"{entry.name} works on task {its}, {active.name} on {mine}", by_name)

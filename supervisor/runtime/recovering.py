@@ -135,11 +135,16 @@ class Recovery:
             self._context,
             lambda _activated: [self._request(f) for f in dead],
             until="ready",
-            tell=lambda _draft, _what: None,
+            tell=lambda draft, what: self._is_up(by_id[draft.entry.entry_id], what),
             refused=refused,
         )
         for result in results:
             self._result(by_id[result.entry.entry_id], result)
+
+    def _is_up(self, found: Found, what: str) -> None:
+        """Said as each of them comes up, not when the last one has."""
+        if what == "ready":
+            self._tell("resumed", found)
 
     def _request(self, found: Found) -> ResumeRequest:
         entry = found.entry
@@ -150,8 +155,7 @@ class Recovery:
 
     def _result(self, found: Found, result: Started) -> None:
         if result.reached:
-            self.resumed.append(result.entry)
-            return self._tell("resumed", found)
+            return self.resumed.append(result.entry)
         if result.why == "lost":
             return self._tell("fenced", found, why="another command was first", fence="claimed")
         failed = failed_resume(result.entry)

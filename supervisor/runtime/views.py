@@ -18,6 +18,7 @@ from supervisor.core.entry import (
     is_live,
     unconfirmed,
 )
+from supervisor.core.handoffs import undelivered
 from supervisor.core.liveness import beat_age_ms
 from supervisor.core.orphans import orphaned
 from supervisor.core.text import span
@@ -128,6 +129,8 @@ def why(parts: Parts, entry: Entry, seen: Scan, asks: Sequence[str] = ()) -> str
     orphan = orphaned(entry, seen.entries, seen.judgements)
     if orphan:
         sentences.append(f"It is an orphan, its parent is gone ({orphan}).")
+    if undelivered([entry]):
+        sentences.append("Its parent has not been told of its end yet: it is when it is resumed or recovers.")
     if kin:
         sentences.append(f"Live children: {', '.join(e.name for e in kin)}.")
     if entry.output.degraded:

@@ -139,6 +139,14 @@ def test_a_task_that_is_not_open_keeps_its_agents_from_coming_back(tasks: Any, c
     assert (found.fence.code if found.fence else None, found.automatic) == (code, code is None)
 
 
+def test_a_record_that_says_two_things_about_its_task_is_looked_at_by_a_person() -> None:
+    lead = replace(LEAD, task_ref="G-7")
+    kid = replace(dead("kid", parent=OWN, task_ref="G-8"), task_ref="G-7")
+    (found,) = recover(kid, active=lead)
+    assert found.fence is not None
+    assert found.fence.code == "task_mismatch"
+
+
 def test_who_cannot_be_resumed_is_told_of_with_the_reason() -> None:
     (found,) = recover(dead("kid", parent=OWN, agent=AgentIdentity(agent_id="kid")))
     assert found.fence is not None

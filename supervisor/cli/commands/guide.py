@@ -40,9 +40,15 @@ Stop one, with everything that it started and, with --cascade, its own children:
   supervisor stop tests --cascade
 Stop what you do not need any more. Nothing else ends your children: they go on when you end.
 
+Keep how far you have come, for the day that you are resumed after a crash; it is told to you then:
+  supervisor checkpoint --checkpoint 'parser done' --pointer file:///work/NOTES.md --summary 'printer is left'
+A child that has ended goes on in its own session: supervisor resume tests --prompt 'now fix what fails'
+What is yours and was lost in a crash: supervisor recover
+
 When it does not work:
   code 1 with "tool sandbox"           your shell is in a sandbox that would take a child along: use the MCP tools
   code 3                               no agent of that name: supervisor ps --all
+  code 5                               a fence: the word in brackets says why nothing was resumed or adopted
   code 6                               a limit against runaway spawning: stop what is done, do not work around it
 Give your own asks their time: a person may be asked, and "not decided" means that nobody was there, not that you
 were refused.

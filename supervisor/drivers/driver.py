@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal
 
 from supervisor.adapters.driver_box import Request
 from supervisor.core.ask_words import decided_by, denial
@@ -32,7 +32,8 @@ from supervisor.drivers.effects import (
     Withdraw,
 )
 from supervisor.drivers.links import Garbled, Link
-from supervisor.runtime.tool_use import PermissionAsk, Unclear
+from supervisor.drivers.parts import Asks, Box, Cli, Decided, Event, Heard, Inbox, Posted, Rung, Told
+from supervisor.runtime.tool_use import PermissionAsk
 
 OPEN_WAIT_MS = 2 * READY_TIMEOUT_MS
 """How long a CLI may take until it can be given a prompt; twice what a launcher waits for the whole agent."""
@@ -42,75 +43,6 @@ EOF_WAIT_MS = 4 * TICK_MS
 
 TERM_WAIT_MS = 8 * TICK_MS
 """How long it may take after TERM: claude with a hook at work needs 1.6 s."""
-
-
-class Heard(NamedTuple):
-    """A line on the CLI's standard output; None at its end."""
-
-    line: bytes | None
-
-
-class Posted(NamedTuple):
-    """A message that did not come as a line."""
-
-    message: Any
-
-
-class Decided(NamedTuple):
-    """An ask has its answer."""
-
-    key: str
-    decision: Decision
-
-
-class Told(NamedTuple):
-    """A signal for us."""
-
-    number: int
-
-
-class Rung(NamedTuple):
-    """Look again: somebody has put a request, or a child has ended."""
-
-
-Event = Heard | Posted | Decided | Told | Rung
-
-
-class Inbox(Protocol):
-    """Where events arrive from all threads. Raises queue.Empty after `timeout` seconds."""
-
-    def get(self, *, timeout: float | None = None) -> Event: ...
-
-
-class Cli(Protocol):
-    """What is needed of the CLI's process."""
-
-    def write(self, data: bytes) -> None: ...
-    def end_input(self) -> None: ...
-    def taken(self) -> None: ...
-    def last_words(self) -> str: ...
-    def reap(self) -> bool: ...
-    def signal(self, number: int) -> None: ...
-    def describe_end(self) -> str: ...
-    def end_left(self) -> str: ...
-
-
-class Asks(Protocol):
-    """What is needed of the relay."""
-
-    def put(self, key: str, wanted: PermissionAsk | Unclear) -> Decision | None: ...
-    def settle(self, key: str) -> bool: ...
-    def withdraw(self, key: str) -> bool: ...
-    def close(self) -> None: ...
-
-
-class Box(Protocol):
-    """What is needed of the box; `leave` when we mean to end, which gives what was put at the last moment."""
-
-    def take(self) -> Sequence[Request]: ...
-    def leave(self) -> Sequence[Request]: ...
-    def listen_again(self) -> None: ...
-    def close(self) -> None: ...
 
 
 class Driver:
@@ -188,9 +120,10 @@ class Driver:
                 self._say("note", f"told to end by signal {number}")
                 self._code = 128 + number
             case Rung():
-                if self._cli.reap():
+                ended = self._cli.reap()
+                if ended:
                     self._drain()
-                for request in self._box.take():
+                for request in () if ended else self._box.take():  # what is not taken its sender takes back
                     self._obey(request)
 
     def _drain(self) -> None:

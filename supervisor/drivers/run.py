@@ -22,10 +22,11 @@ from supervisor.core.timing import MS
 from supervisor.drivers import arguments
 from supervisor.drivers.arguments import Options, Usage
 from supervisor.drivers.cli_process import CliProcess
-from supervisor.drivers.driver import Decided, Driver, Event, Heard, Posted, Rung, Told
+from supervisor.drivers.driver import Driver
 from supervisor.drivers.effects import Job
 from supervisor.drivers.kinds import KINDS, make
 from supervisor.drivers.links import Around, ToldToEnd
+from supervisor.drivers.parts import Decided, Event, Heard, Posted, Rung, Told
 from supervisor.drivers.relay import Relay, decide_by_asking
 from supervisor.drivers.transcript import Transcript
 from supervisor.runtime.compose import Context

@@ -12,7 +12,7 @@ import pytest
 
 from supervisor.adapters.driver_box import Request
 from supervisor.core.asks import Decision
-from supervisor.drivers.driver import Driver, Event, Heard, Rung
+from supervisor.drivers.driver import Driver
 from supervisor.drivers.effects import (
     Ask,
     Broken,
@@ -25,6 +25,7 @@ from supervisor.drivers.effects import (
     Withdraw,
 )
 from supervisor.drivers.links import Around, JsonLines
+from supervisor.drivers.parts import Event, Heard, Rung
 from supervisor.runtime.tool_use import tool_use
 from supervisor.testing.clock import FakeClock
 

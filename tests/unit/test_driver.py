@@ -7,8 +7,9 @@ from typing import Any
 from supervisor.adapters.driver_box import Request
 from supervisor.core.ask_reasons import NO_TARGET
 from supervisor.core.asks import abandoned
-from supervisor.drivers.driver import OPEN_WAIT_MS, Decided, Posted, Rung, Told
+from supervisor.drivers.driver import OPEN_WAIT_MS
 from supervisor.drivers.effects import Effects
+from supervisor.drivers.parts import Decided, Posted, Rung, Told
 from tests.unit.driving import ALLOWED, DENIED, ToySpeaker, World
 
 READY = {"ready": "s-1"}
@@ -193,6 +194,14 @@ def test_a_cli_that_dies_is_a_failure_with_its_last_words() -> None:
 
     assert world.run() == 1
     assert "the CLI has exited with 3: last words" in errors(world)
+
+
+def test_a_request_to_a_driver_whose_cli_has_died_is_left_to_its_sender() -> None:
+    world = World().says(READY)
+    world.happens(lambda: setattr(world.cli, "ended", True)).told(Request("prompt", "more"))
+
+    assert world.run() == 1
+    assert world.box.take() == [Request("prompt", "more")]
 
 
 def test_what_a_cli_said_before_it_died_counts() -> None:

@@ -30,8 +30,9 @@ class Loop:
         self._handlers = {number: signal.signal(number, _heard) for number in HEARD}
 
     def watch(self, fd: int) -> None:
-        """Wake when readable."""
-        self._selector.register(fd, selectors.EVENT_READ)
+        """Wake when readable. One process may be watched for two reasons, by one descriptor: then once is enough."""
+        with contextlib.suppress(KeyError):
+            self._selector.register(fd, selectors.EVENT_READ)
 
     def forget(self, fd: int) -> None:
         """Do not wake for it any more; closing it is its owner's."""

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from supervisor.core.entry import Death, HandOff, Want
+from supervisor.core.entry import Death, Entry, HandOff, Running, Starting, Want, unconfirmed
 from supervisor.core.launch_plan import RestartPlan
+from supervisor.core.liveness import Now
 from supervisor.core.timing import MS, RESTART_MAX_MS, RESTART_STEP_MS
 
 
@@ -22,6 +23,23 @@ class GiveUp(Struct, frozen=True):
     """Do not start again, and why."""
 
     why: str
+
+
+def after_death(entry: Entry, end: HandOff, tally: Death, now: Now, *, spread: float) -> StartAt | GiveUp:
+    """Decide for one agent. An orphan is not started again, nor is one whose resume was not confirmed."""
+    if not isinstance(entry.state, Running | Starting):
+        return GiveUp("its parent was lost")
+    if unconfirmed(entry):
+        return GiveUp("its resume was not confirmed")
+    return next_start(
+        entry.plan.restart,
+        want=entry.want,
+        end=end,
+        deaths=(*entry.deaths, tally),
+        boot_id=now.machine.boot_id,
+        now_ns=now.monotonic_ns,
+        spread=spread,
+    )
 
 
 def next_start(

@@ -19,7 +19,6 @@ from supervisor.core.entry import (
     Adopted,
     Death,
     Entry,
-    HandOff,
     Output,
     Running,
     Starting,
@@ -31,7 +30,7 @@ from supervisor.core.entry import (
 from supervisor.core.identity import ProcessKey, ProcessRef
 from supervisor.core.liveness import Now
 from supervisor.core.ports import Exit, SpawnFailed, SpawnRequest
-from supervisor.core.restarts import GiveUp, StartAt, next_start
+from supervisor.core.restarts import StartAt, after_death
 from supervisor.core.stopping import (
     AskToStop,
     Empty,
@@ -75,6 +74,7 @@ class KeptAgent:
         self.at_rest = False
         self._released = False
         self.transcript = entry.output.transcript
+        self._spread = zlib.crc32(entry.entry_id.encode()) / 2**32
         self.heartbeat_due = parts.clock.monotonic_ns() + self._first_heartbeat(entry)
 
     def _first_heartbeat(self, entry: Entry) -> int:
@@ -222,7 +222,7 @@ class KeptAgent:
     def _spawn_failed(self, why: str, now: Now) -> None:
         tally = death(Exit(), now)
         end = not_started(why, cause="spawn_failed", now=now.wall_ms)
-        again = self._decide(replace(end, outcome="exited"), now, tally)
+        again = after_death(self.entry, replace(end, outcome="exited"), tally, now, spread=self._spread)
         if isinstance(again, StartAt):
             return self._restart(again, tally, now)
         self.record.change(lambda e: transitions.over(e, end, death=tally, now=now.wall_ms))
@@ -289,7 +289,7 @@ class KeptAgent:
                 return again_at
         tally = death(end, now)
         hand_off = ended(end, self.entry.plan, stopped=False, now=now.wall_ms, output=self._said(), leftovers=len(left))
-        again = self._decide(hand_off, now, tally)
+        again = after_death(self.entry, hand_off, tally, now, spread=self._spread)
         if isinstance(again, StartAt):
             if left:
                 kill_tree(self._parts, look, self.entry.entry_id, None, attached=self.attached)
@@ -306,21 +306,6 @@ class KeptAgent:
         """The end of its output, where that tells more than its exit code."""
         transcript = self.entry.output.transcript
         return self._parts.transcripts.tail(transcript) if transcript and self.entry.plan.success_line else b""
-
-    def _decide(self, end: HandOff, now: Now, tally: Death) -> StartAt | GiveUp:
-        if not isinstance(self.entry.state, Running | Starting):
-            return GiveUp("its parent was lost")
-        if unconfirmed(self.entry):
-            return GiveUp("its resume was not confirmed")
-        return next_start(
-            self.entry.plan.restart,
-            want=self.entry.want,
-            end=end,
-            deaths=(*self.entry.deaths, tally),
-            boot_id=now.machine.boot_id,
-            now_ns=now.monotonic_ns,
-            spread=zlib.crc32(self.entry.entry_id.encode()) / 2**32,
-        )
 
     def _restart(self, at: StartAt, tally: Death, now: Now) -> None:
         nonce = os.urandom(8).hex()

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -278,6 +279,26 @@ def ask(sv: Supervisor, to: str, value: str) -> subprocess.Popen[bytes]:
     )
     wait_for(lambda: len(sv.json("asks")) > before, "the ask")
     return asking
+
+
+def test_who_asks_is_told_that_somebody_looks(sv: Supervisor, sit: Sit) -> None:
+    hold(sv)
+    sv.sh("lead", "sleep 1000")
+    asking = ask(sv, "lead", "echo hi")
+    assert asking.stderr is not None
+    person = sit()
+    person.sees("│ echo hi")
+    assert b"being looked at since" in asking.stderr.readline()
+    (told,) = sv.json("asks")
+    assert told["lookedSince"] > 0
+    person.reads_and_types("│ echo hi", "a", "allowed: ")
+    assert asking.wait(30) == 0
+
+
+def test_an_agent_is_no_person_at_an_inbox(sv: Supervisor) -> None:
+    inside = "import os, pty, sys; os.environ['TERM'] = 'xterm'; pty.spawn(sys.argv[1:])"
+    sv.sh("lead", shlex.join([sys.executable, "-c", inside, *sv.argv, "inbox"]) + "; sleep 1000")
+    says(sv, "lead", "an inbox is a person's, and this terminal is inside agent lead")
 
 
 # What happens to the ask on the screen

@@ -7,8 +7,7 @@ import os
 import tempfile
 from typing import Any
 
-import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -121,8 +120,6 @@ class Run:
             assert not (approved and self.asked[ask_id] == "rm x")
 
 
-@pytest.mark.filterwarnings("ignore")
-@settings(max_examples=40, deadline=None)
 @given(st.lists(EVENTS, max_size=14))
 @example([("ask", "perm-1", "make"), ("above", "perm-1", "allow"), ("beat", 1), ("restart",)])  # litter at the parent
 def test_every_ask_ends_in_exactly_one_outcome_and_no_allow_that_nobody_gave(events: list[tuple[Any, ...]]) -> None:

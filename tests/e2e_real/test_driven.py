@@ -1,5 +1,6 @@
 """Real CLIs behind their drivers: the same promises for each, whatever its protocol."""
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -140,6 +141,23 @@ def test_a_sub_session_asks_too(rig: Rig, kind: Kind) -> None:
 
     ended(rig, "kid")
     assert mark(rig).exists(), "the turn was not over before its sub-session was"
+    over(rig)
+
+
+@pytest.mark.parametrize("kind", [CODEX, CLAUDE], indirect=True, ids=str)
+def test_an_agent_that_its_tool_launches_is_its_child_and_saves_its_session(rig: Rig, kind: Kind) -> None:
+    path = f"PATH={shlex.quote(rig.env['PATH'])}"  # codex gives its tools a login shell's
+    words = ("launch", "--detach", "--name", "inner", "--prompt", "hello", kind.profile)
+    _, kid = family(rig, kind, kind.asks(f"{path} {rig.command} {shlex.join(words)}"))
+
+    answer(rig, waiting_ask(rig), "allow")
+
+    ended(rig, "kid")
+    ended(rig, "inner")
+    inner = rig.row("inner")
+    assert inner["parentSessionId"] == kid["sessionId"]
+    assert len(kind.sessions(rig, session_of(rig, "inner"))) == 1
+    assert session_of(rig, "inner") != session_of(rig)
     over(rig)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import pexpect
 import pytest
 
-from supervisor.cli.commands._popup import DEAF_S
 from tests.e2e.processes import DEADLINE, alive, cmdline, gone, wait_for
 from tests.e2e.rig import Supervisor
 
@@ -238,13 +236,13 @@ def test_an_ask_pops_up_in_tmux_and_is_answered_there(sv: Supervisor, server: di
         ask = f"{sv.command} ask --tool bash --value make; exec sleep 1000"
         for name in ("one", "two"):
             sv.sh(name, ask, "--parent", "lead")
-            person.expect("Enter: look at it")
+            person.expect_exact(f"{name} asks to use bash.")  # the popup, not the status bar
             if name == "one":
                 person.send("a")  # typed into something else
                 wait_for(lambda: not popped_up(sv), "the popup's end")
                 (first,) = sv.json("asks")
                 sv.run("answer", first["id"], "deny")
-        time.sleep(DEAF_S)  # a person reads
+        person.expect("Enter: look at it")
         person.send("\r")
         person.expect("make")
 

@@ -34,7 +34,6 @@ def command(home: str, session: str) -> int:
         return 0
     ask = waiting[0].request
     click.echo(f"{one_line(ask.agent_name, 40)} asks to use {one_line(ask.surface or 'a tool', 40)}.\n")
-    click.echo("Enter: look at it      any other key: later (supervisor inbox)")
     if _wanted(context, session, sys.stdin.fileno()):
         become(context.self_argv("inbox", session, "--once"), context.env)
     return 0
@@ -54,6 +53,7 @@ def _wanted(context: Context, session: str, fd: int) -> bool:
     try:
         if select.select([fd], [], [], DEAF_S)[0]:
             return False
+        click.echo("Enter: look at it      any other key: later (supervisor inbox)")
         while not select.select([fd], [], [], _LOOK_S)[0]:
             if not Desk(context.parts, context.asks).pending([session]):
                 return False

@@ -302,6 +302,7 @@ REASONS = [
     ask_reasons.cycle("p"),
     ask_reasons.undecidable("p"),
     ask_reasons.expired("p"),
+    ask_reasons.inbox_full("p", 9),
     ask_reasons.malformed("it is no JSON"),
     ask_reasons.misaddressed("p", "q"),
 ]

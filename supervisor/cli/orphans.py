@@ -1,20 +1,12 @@
-"""What the commands of recovery say: a refusal with its fence, and the table of orphans."""
+"""The table of orphans."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from supervisor.core.errors import Fenced
-
 if TYPE_CHECKING:
-    from supervisor.core.fences import Fence
     from supervisor.runtime.views import Row
-
-
-def refuse(what: str, fence: Fence) -> Fenced:
-    """A fence as the error that a command ends with."""
-    return Fenced(f"{what}: {fence.why} [{fence.code}]", hint=fence.hint, fence=fence.code)
 
 
 def table(rows: Sequence[Row], *, now: int) -> None:

@@ -31,8 +31,8 @@ def command(agent_id: str, by: str | None, as_json: bool) -> None:
     Nothing is started or ended. Asks that wait move to the new parent; what the old one had allowed does not count any
     more. Of several who adopt one wins, and the others are told.
     """
-    from supervisor.cli.orphans import refuse
     from supervisor.core.entry import Adopted, Entry
+    from supervisor.core.fences import refusal
     from supervisor.core.resolve import resolve
     from supervisor.runtime.activation import activate
     from supervisor.runtime.adopting import adopt, await_taken_up
@@ -43,7 +43,7 @@ def command(agent_id: str, by: str | None, as_json: bool) -> None:
     parent = _parent(context, by, seen.entries)
     result = adopt(context.parts, orphan, parent, seen=seen)
     if not isinstance(result, Entry):
-        raise refuse(f"can't adopt {orphan.name}", result)
+        raise refusal(result, f"can't adopt {orphan.name}")
     entry = await_taken_up(context.parts, result)
     if as_json:
         print_json(entry)

@@ -15,8 +15,8 @@ def command(agent_id: str, as_json: bool) -> None:
 
     Its own keeper ends it as `stop` does and records how; this command does not wait for that.
     """
-    from supervisor.cli.orphans import refuse
     from supervisor.core.entry import Entry
+    from supervisor.core.fences import refusal
     from supervisor.core.resolve import resolve
     from supervisor.runtime.activation import activate
     from supervisor.runtime.adopting import release
@@ -25,7 +25,7 @@ def command(agent_id: str, as_json: bool) -> None:
     worker = resolve(agent_id, activate(context).seen.entries)
     result = release(context.parts, worker)
     if not isinstance(result, Entry):
-        raise refuse(f"can't release {worker.name}", result)
+        raise refusal(result, f"can't release {worker.name}")
     if as_json:
         print_json(result)
         return

@@ -62,6 +62,7 @@ def test_a_child_of_an_agent_gets_its_own_identity_only(sv: Supervisor) -> None:
         "SUPERVISOR_PARENT_PID": str(lead["pid"]),
         "SUPERVISOR_ALLOWED_PATHS": "[]",
         "SUPERVISOR_HOME": str(sv.home),
+        "SUPERVISOR_TASK_REF": "T-1",  # it works on its parent's task, unless another is named
     }
     assert sv.prompts("kid") == ["SLEEP: 1000"]
 

@@ -42,7 +42,7 @@ def seen_rows(context: Context, *, ended: bool) -> list[Row]:
 def tell_corrupt(context: Context) -> None:
     """Corrupt records are set aside once and told once."""
     for path, reason in context.store.corrupt:
-        note(f"{path} could not be read ({reason}); `supervisor doctor` lists what was set aside")
+        note(f"{path} could not be read ({reason}); `supervisor doctor` says what to do")
 
 
 def with_tombstones(entries: Sequence[Entry]) -> list[Entry]:

@@ -292,7 +292,10 @@ def _supervisord(facts: Facts) -> Iterator[Finding]:
 
 def _records(facts: Facts) -> Iterator[Finding]:
     for path, reason in facts.corrupt:
-        yield Finding("warn", "records", f"{path} ({reason})", f"Look whether it matters, then: rm '{path}'")
+        fix = f"Look whether it matters, then: rm '{path}'"
+        if not path.endswith(".corrupt"):
+            fix = "Leave it: use the version of supervisor that wrote it, or see its permissions"
+        yield Finding("warn", "records", f"{path} ({reason})", fix)
     for name in facts.without_keeper:
         yield Finding("warn", "records", f"the keeper of {name} is gone", "supervisor reconcile")
     if not facts.corrupt and not facts.without_keeper and facts.home.kind:

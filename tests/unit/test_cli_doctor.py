@@ -316,7 +316,9 @@ def test_a_corrupt_record_is_set_aside_and_named_then_and_later(context: Context
 def test_a_record_of_a_newer_version_is_named_and_left_alone(context: Context) -> None:
     path = Path(context.places.matrix, "worker-x.json")
     path.write_text('{"schema": 99}')
-    assert [p for p, _ in look(context).corrupt] == [str(path)]
+    facts_now = look(context)
+    assert [p for p, _ in facts_now.corrupt] == [str(path)]
+    assert [f.todo.split(":")[0] for f in found(facts_now, "records")] == ["Leave it"]
     assert path.read_text() == '{"schema": 99}'
 
 

@@ -489,7 +489,10 @@ def test_the_architecture_is_read_in_one_sitting() -> None:
 
 
 def test_every_module_that_the_architecture_names_exists() -> None:
-    for named in re.findall(r"`((?:core|adapters|runtime|cli)/[\w/]+(?:\.py)?)/?`", page(DOCS / "architecture.md")):
+    for named in re.findall(
+        r"`((?:core|adapters|runtime|cli|hook|drivers|library|mcp_server)/[\w/]+(?:\.py)?)/?`",
+        page(DOCS / "architecture.md"),
+    ):
         assert (ROOT / "supervisor" / named).exists(), named
 
 

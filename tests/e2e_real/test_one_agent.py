@@ -111,7 +111,8 @@ def test_a_launch_without_a_session_file_in_time_says_so(rig: Rig, cli: str) -> 
         "slow",
         f'extends = "{cli}"\nname = "slow"\n'
         '[session]\nid = "preset"\nfiles = ["$HOME/no/{session_id}"]\n'
-        '[ready]\nwhen = "session_file"\ntimeout_seconds = 2\n',
+        '[ready]\nwhen = "session_file"\ntimeout_seconds = 2\n'
+        '[asks]\nadapter = "none"\n',  # a hook would tell of the session before its file is looked for
     )
     words = ("launch", "--detach", "slow", "--prompt-file", "-", "--", *TOOLS_ALLOWED[cli])
 

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run fmt lint types layers test check e2e bench schema compatibility build clean
+.PHONY: help setup run fmt lint types layers test check e2e bench chaos schema compatibility build clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort
@@ -50,6 +50,9 @@ e2e: $(STAMP) ## install the real agent CLIs from npm into .clis and drive them 
 bench: $(STAMP) ## measure, beside peers
 	$(BIN)/python -m tests.bench
 
+chaos: $(STAMP) ## 2,000 random faults on 51 agents, then what must hold (SEED=…, 10 min; CHAOS=--quick: 1 min)
+	$(BIN)/python -m tests.chaos --seed $(or $(SEED),2026) --faults 2000 $(CHAOS)
+
 schema: $(STAMP) ## write launch_profiles/schema.json from the types
 	$(BIN)/supervisor profiles schema > launch_profiles/schema.json
 
@@ -60,4 +63,4 @@ build: $(STAMP) ## wheel and sdist into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean: ## remove what was generated
-	rm -rf $(VENV) .clis dist build bench-results .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .clis dist build bench-results chaos-results .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,11 +6,17 @@ import time
 
 
 class SystemClock:
-    """Wall clock for people and records, CLOCK_MONOTONIC (system-wide within a boot, stops in sleep) for decisions."""
+    """Wall clock for people and records, CLOCK_MONOTONIC (system-wide within a boot, stops in sleep) for decisions.
+
+    `offset_ms` is added to the wall clock alone, as a step of it would be.
+    """
+
+    def __init__(self, offset_ms: int = 0) -> None:
+        self._offset_ms = offset_ms
 
     def wall_ms(self) -> int:
         """Epoch milliseconds."""
-        return time.time_ns() // 1_000_000
+        return time.time_ns() // 1_000_000 + self._offset_ms
 
     def monotonic_ns(self) -> int:
         """Nanoseconds of this boot, the same for every process of the machine."""

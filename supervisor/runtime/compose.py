@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 EXIT_WATCH_VARIABLE = "SUPERVISOR_EXIT_WATCH"
 """`poll` forces the fallback of exit watching (tests, and kernels that lie about pidfds)."""
+CLOCK_OFFSET_VARIABLE = "SUPERVISOR_CLOCK_OFFSET_MS"
+"""Milliseconds by which the wall clock is taken to be off (tests only)."""
 
 
 class Context:
@@ -80,8 +82,11 @@ class Context:
 
     @cached_property
     def clock(self) -> SystemClock:
-        """The real clocks."""
-        return SystemClock()
+        """The real clocks. An offset that is no whole number is none."""
+        try:
+            return SystemClock(int(self.env.get(CLOCK_OFFSET_VARIABLE, "0")))
+        except ValueError:
+            return SystemClock()
 
     @cached_property
     def processes(self) -> ProcessTable:

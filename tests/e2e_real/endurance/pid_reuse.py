@@ -63,7 +63,7 @@ class Newcomer:
             LAST_PID.write_text(str(pid - 1))
             child = os.fork()
             if child == 0:
-                _listen(self._log)
+                listen(self._log)
             if child == pid:
                 break
             end(child)
@@ -83,7 +83,9 @@ class Newcomer:
             end(self.pid)
 
 
-def _listen(log: Path) -> NoReturn:
+def listen(log: Path) -> NoReturn:
+    """Be a process that writes down every signal it hears."""
+
     def hear(number: int, _frame: object) -> None:
         with log.open("a") as file:
             file.write(f"{signal.Signals(number).name}\n")

@@ -271,7 +271,10 @@ class Answering:
         for ask_id, left in tuple(session.answered.items()):
             if not files.has_response(session.id, ask_id):
                 del session.answered[ask_id]
-            elif self._facts.requester_dead(left.request, now) or self._too_long(now.monotonic_ns - left.since):
+            elif self._facts.requester_dead(left.request, now):
+                files.remove_response(session.id, ask_id)
+                self._remove_bell(left.request)
+            elif self._too_long(now.monotonic_ns - left.since):
                 files.remove_response(session.id, ask_id)
 
     def _remove_bell(self, request: Request) -> None:

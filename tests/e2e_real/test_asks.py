@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e_real.driven import claude_spawns
 from tests.e2e_real.panes import Panes
 from tests.e2e_real.processes import below, command, kill, runs, send, until
 from tests.e2e_real.rig import Rig, Row, kill_keeper
@@ -100,11 +101,11 @@ def test_a_headless_masters_own_ask_is_answered(rig: Rig) -> None:
     over(rig)
 
 
-def test_an_ask_passes_a_headless_parent_on_its_way_to_the_root(rig: Rig) -> None:
+def test_an_ask_of_a_sub_agent_passes_a_headless_parent_on_its_way_to_the_root(rig: Rig) -> None:
     mode(rig, "hold")
     root = demo(rig, "root")
     middle = demo(rig, "middle", "--parent", "root")
-    kid = claude(rig, "kid", "--parent", "middle")
+    kid = claude(rig, "kid", "--parent", "middle", prompt=claude_spawns(TOUCH))
 
     ask = waiting_ask(rig, at=root)
     assert (ask["requester"], ask["hops"]) == (kid["sessionId"], [middle["sessionId"]])
@@ -202,10 +203,20 @@ def test_nothing_runs_when_the_hook_prints_garbage(rig: Rig, said: str) -> None:
     over(rig)
 
 
-def test_a_killed_hook_leaves_nothing(rig: Rig) -> None:
-    kill_a_hook(rig)
+def test_nothing_runs_when_the_hook_hangs(rig: Rig) -> None:
+    """What was allowed meanwhile has not run either, and nothing of the ask is left."""
+    mode(rig, "hold")
+    _, kid = lead_and_kid(rig)
+    ask = waiting_ask(rig)
+    (hook,) = hooks(kid)
+
+    send(hook, signal.SIGSTOP)
+    answer(rig, ask, "allow")
+    send(hook, signal.SIGKILL)
 
     ended(rig, "kid")
+    assert not mark(rig).exists()
+    assert len(results(rig)) == 1, "the model was told that it has not run"
     until(lambda: not files(rig, "sessions"), lambda: f"its ask is gone: {files(rig, 'sessions')}")
     over(rig)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,24 @@ def test_an_ask_of_a_dead_asker_is_removed_and_never_put_to_a_person(world: Worl
     world.beat()
     assert (list(world.files.requests("p")), world.answer(), world.announced) == ([], None, [])
     assert world.events("dropped", "prompted") == ["dropped"]
+
+
+def test_of_an_asker_that_died_before_it_took_its_answer_nothing_is_left(world: World) -> None:
+    here = world.parts.processes.machine()
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as asker:
+        key = world.parts.processes.identify(asker.pid)
+        assert key is not None
+        process = {"hostId": here.host_id, "bootId": here.boot_id, "pidNamespace": here.pid_namespace}
+        process |= {"pid": asker.pid, "startTicks": key.start_ticks}
+        bell = world.parts.bells.path("ask-perm-1")
+        os.close(world.parts.bells.listen("ask-perm-1"))
+        world.settings = replace(world.settings, rules=(Rule(action="allow", tool="bash"),))
+        world.ask(process=process, bell="ask-perm-1")
+        world.beat()
+        world.beat()
+        assert (world.answer() is not None, os.path.lexists(bell)) == (True, True), "it lives, and will take it"
+    world.beat()
+    assert (world.answer(), os.path.lexists(bell)) == (None, False)
 
 
 @pytest.mark.parametrize("process", [{}, {"hostId": ""}, {"bootId": "", "pid": 1, "startTicks": None}, {"pid": "x"}])

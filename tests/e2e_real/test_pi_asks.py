@@ -1,6 +1,7 @@
 """Asks of a real pi through its permission extension, and asks of others to a real pi before a person."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ import pytest
 from tests.e2e_real.clis import FAKE_MODEL, ROOT, Clis, pi_session_files
 from tests.e2e_real.panes import Panes
 from tests.e2e_real.pi_person import NO, NO_WITH_REASON, YES, Dialog, RpcPi
-from tests.e2e_real.processes import kill, until
+from tests.e2e_real.processes import kill, send, until
 from tests.e2e_real.rig import Rig, Row, kill_keeper
 from tests.e2e_real.test_asks import (
     answer,
@@ -122,6 +123,30 @@ def test_a_pi_childs_ask_ends_when_the_parent_and_its_keeper_are_killed(rig: Rig
     assert requests(rig) == []
     rig.run("reconcile")
     rig.assert_no_process_left()
+
+
+def test_nothing_runs_when_an_answer_is_garbled_or_who_relays_it_hangs(rig: Rig) -> None:
+    """The keeper of a pi relays its asks: it may be stopped, and anybody may have written into pi's folder."""
+    mode(rig, "hold")
+    demo(rig, "lead")
+    pi(rig, "kid", f"RUN: {TOUCH}\nRUN: touch OTHER", "--parent", "lead")
+    waiting_ask(rig, value=TOUCH)
+    (asked,) = forwarding(rig).glob("sessions/*/requests/*.json")
+    (asked.parent.parent / "responses" / asked.name).write_text("{")
+
+    ask = waiting_ask(rig, value="touch OTHER")
+    kid = rig.row("kid")
+    send(kid["keeperPid"], signal.SIGSTOP)
+    try:
+        answer(rig, ask, "allow")
+        kill(kid["pid"])
+    finally:
+        send(kid["keeperPid"], signal.SIGCONT)
+
+    assert rig.hand_off("kid")["signal"] == "KILL"
+    assert [name for name in ("MARK", "OTHER") if (rig.cwd / name).exists()] == []
+    assert len(results(rig)) == 1, "of the garbled answer the model was told"
+    left_tidy(rig)
 
 
 def test_a_stopped_pi_child_takes_its_ask_along(rig: Rig) -> None:

@@ -73,7 +73,7 @@ def test_a_child_whose_parent_is_killed_in_mid_turn_is_resumed_with_its_history(
     rig.assert_no_process_left()
 
 
-def test_a_session_is_resumed_once_and_only_in_its_own_folder(rig: Rig, cli: str) -> None:
+def test_a_session_is_resumed_once_and_only_where_its_folder_and_file_are(rig: Rig, cli: str) -> None:
     before = busy_child(rig, cli)
     assert rig.run("checkpoint", "kid", "--summary", f"RUN: {BUSY}").code == 0
     crash(rig, "kid")
@@ -88,7 +88,7 @@ def test_a_session_is_resumed_once_and_only_in_its_own_folder(rig: Rig, cli: str
     await_tool(row["pid"])
     crash(rig, "kid")
     rig.run("reconcile")
-    aside = rig.cwd.with_name("aside")
+    aside, home = rig.cwd.with_name("aside"), rig.cwd
     shutil.move(rig.cwd, aside)
     record = rig.state / "process-matrix" / f"worker-{before['sessionId']}.json"
     on_disk = record.read_bytes()
@@ -98,6 +98,14 @@ def test_a_session_is_resumed_once_and_only_in_its_own_folder(rig: Rig, cli: str
 
     assert (refused.code, "[cwd_gone]" in refused.err) == (5, True), refused.err
     assert record.read_bytes() == on_disk
+    shutil.move(aside, home)
+    rig.cwd = home
+    (file,) = session_files(rig, cli, before["sessionId"])
+    file.unlink()
+    requests = len(rig.model.requests())
+    unknown = rig.run(*words)
+    assert (unknown.code, "[session_file_gone]" in unknown.err) == (5, True), unknown.err
+    assert (session_files(rig, cli, before["sessionId"]), len(rig.model.requests())) == ([], requests)
     assert rig.run("stop", "lead", "--cascade").code == 0
     rig.assert_no_process_left()
 

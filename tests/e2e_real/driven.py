@@ -29,13 +29,14 @@ class Kind:
     what the model was told of its tool calls. `sessions`: the files in which it keeps one. `told`: whether the model
     learns why it was denied. `one_writer`: whether the CLI itself refuses a second process in a session. `by_rule`: it
     asks about every command, and a rule of ours allows what `runs` runs. `has_file`: a session has its own file.
+    `sub_sessions`: its own policy does not deny them.
     """
 
     profile: str
     driver: str
     command: tuple[str, ...]
     asks: Callable[[str], str]
-    asks_below: Callable[[str], str] | None
+    asks_below: Callable[[str], str]
     runs: Callable[[str], str]
     results: Callable[[dict[str, Any]], list[str]]
     sessions: Callable[[Rig, str], list[Path]]
@@ -44,6 +45,7 @@ class Kind:
     one_writer: bool = False
     by_rule: bool = False
     has_file: bool = True
+    sub_sessions: bool = True
 
     def launch(self, rig: Rig, prompt: str, *options: str, name: str = "kid", words: tuple[str, ...] = ()) -> Row:
         """A child of whatever the options say, with this prompt."""
@@ -165,6 +167,11 @@ CLAUDE = Kind(
 )
 
 
+def gemini_invokes(cmd: str) -> str:
+    """A sub-agent of its own that would run it."""
+    return f"TOOL: invoke_agent {json.dumps({'agent_name': 'generalist', 'prompt': f'RUN: {cmd}'})}"
+
+
 def gemini_results(request: dict[str, Any]) -> list[str]:
     """Responses of functions."""
     parts = [part for content in request.get("contents", []) for part in content.get("parts", [])]
@@ -181,12 +188,13 @@ GEMINI = Kind(
     driver="gemini",
     command=("gemini", "--acp", "--skip-trust", "--approval-mode", "default"),
     asks=lambda cmd: f"RUN: {cmd}",
-    asks_below=None,
+    asks_below=gemini_invokes,
     runs=lambda cmd: f"RUN: {cmd}",
     results=gemini_results,
     sessions=gemini_sessions,
     told=False,
     by_rule=True,
+    sub_sessions=False,
 )
 
 

@@ -76,14 +76,18 @@ def cli(request: pytest.FixtureRequest, record_property: Any) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
-    """The table."""
+    """The tables."""
     reports = [r for kind in terminalreporter.stats.values() for r in kind if isinstance(r, pytest.TestReport)]
     ours = [cast(table.Report, r) for r in reports if "e2e_real" in r.nodeid]
-    lines = table.lines(ours, table.columns(_versions()))
-    if lines:
-        terminalreporter.section("real agents")
-        for line in lines:
-            terminalreporter.write_line(line)
+    heads = table.columns(_versions())
+    for title, lines in (
+        ("real agents, test by test", table.lines(ours, heads)),
+        ("real agents", table.promises(ours, heads)),
+    ):
+        if lines:
+            terminalreporter.section(title)
+            for line in lines:
+                terminalreporter.write_line(line)
 
 
 def _versions() -> dict[str, str]:

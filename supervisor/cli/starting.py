@@ -158,7 +158,7 @@ def failed(started: Started, *, as_json: bool) -> int:
 
 
 def _problem(started: Started) -> str:
-    from supervisor.core.ending import describe
+    from supervisor.core.ending import describe_early
     from supervisor.core.entry import failed_resume
 
     entry = started.entry
@@ -167,7 +167,7 @@ def _problem(started: Started) -> str:
     if started.why == "ended" and (resume := failed_resume(entry)) is not None:
         return f"{entry.name} was not resumed: {resume.why}. Its record is as it was"
     if started.why == "ended" and entry.hand_off:
-        return f"{entry.name} {describe(entry.hand_off)} before it was up"
+        return f"{entry.name} {describe_early(entry.hand_off)}"
     if started.why == "timeout":
         return (
             f"{entry.name} runs, but has not proven itself up within {entry.plan.ready_timeout_ms // 1000} s "

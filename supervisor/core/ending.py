@@ -116,6 +116,11 @@ def exit_status(hand_off: HandOff) -> int:
     return 1
 
 
+def describe_early(hand_off: HandOff) -> str:
+    """For people: the same of an agent that was waited for: `exited with 3 before it was up`."""
+    return describe(hand_off) + ("" if hand_off.outcome == "not_started" else " before it was up")
+
+
 def describe(hand_off: HandOff) -> str:
     """For people: `exited with 3`, `killed by TERM (stopped)`, `ended, nobody knows how`, …"""
     how = {
@@ -125,6 +130,8 @@ def describe(hand_off: HandOff) -> str:
         "not_started": "never started",
     }[hand_off.outcome]
     why = {"ended": "", "stopped": " (stopped)", "lost": " (found dead)", "spawn_failed": ""}[hand_off.cause]
+    if hand_off.outcome == "not_started" and hand_off.cause == "lost":
+        why = ""  # nobody has found a process: the detail says what came before it
     detail = f": {hand_off.detail}" if hand_off.detail else ""
     return f"{how}{why}{detail}{_survivors(hand_off.survivors)}"
 

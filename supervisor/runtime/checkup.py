@@ -120,8 +120,9 @@ def _look_at_profile(context: Context, found: Found) -> ProfileFacts:
 
 
 def _programs(profile: LaunchProfile) -> Sequence[str]:
-    """What must be on PATH: `needs`, and the first word of the command (a `{field}` is none)."""
-    first = [t for t in profile.argv.base[:1] if field_of(t) is None]
+    """What must be on PATH: `needs`, and the first word of each command, a driver's too (a `{field}` is none)."""
+    driven = profile.driver.command[:1] if profile.driver else ()
+    first = [t for t in (*profile.argv.base[:1], *driven) if field_of(t) is None]
     return tuple(dict.fromkeys((*profile.needs, *first)))
 
 

@@ -22,6 +22,7 @@ from supervisor.core.ports import SpawnRequest
 from supervisor.runtime.compose import Context
 from supervisor.runtime.keeper import Keeper, me
 from supervisor.runtime.kept_agent import Report
+from supervisor.runtime.logs import into_file
 from supervisor.runtime.loop import Loop
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ def _let_go(context: Context, writer: int, keep: tuple[int, ...]) -> None:
         log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     except OSError:
         log = null
+    into_file()
     for target, source in ((0, null), (1, null), (2, log)):
         os.dup2(source, target)
     wanted = sorted({0, 1, 2, writer, *keep})

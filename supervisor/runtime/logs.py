@@ -14,12 +14,14 @@ from supervisor.core.timing import MS
 
 _logger: Any = None
 _told: dict[str, tuple[str, int]] = {}
+_format = "supervisor: {message}"
+_DATED = "{time:YYYY-MM-DDTHH:mm:ss.SSSZZ} {level} pid={process} {message}"
 _REPEAT_NS = 3600 * 1000 * MS
 """The same trouble of the same thing is told again after an hour, not at every tick."""
 
 
 def warn(message: str, **values: object) -> None:
-    """One line on standard error (a keeper's is `<home>/logs/keepers.log`), unless it was just told.
+    """One line on standard error, unless it was just told. A keeper's is `<home>/logs/keepers.log`: see `into_file`.
 
     Values go by name and are interpolated once.
     """
@@ -34,9 +36,12 @@ def warn(message: str, **values: object) -> None:
         from loguru import logger
 
         logger.remove()
-        logger.add(sys.stderr, format=_FORMAT, level="INFO", diagnose=False, backtrace=False, catch=True)
+        logger.add(sys.stderr, format=_format, level="INFO", diagnose=False, backtrace=False, catch=True)
         _logger = logger
-    _logger.bind(values=" ".join(f"{k}={v!r}" for k, v in values.items())).opt(raw=False).warning("{}", message)
+    _logger.warning("{}", " ".join([message, *(f"{k}={v!r}" for k, v in values.items())]))
 
 
-_FORMAT = "{time:YYYY-MM-DDTHH:mm:ss.SSSZZ} {level} pid={process} {message} {extra[values]}\n"
+def into_file() -> None:
+    """From now on for a log that many keepers write: each line says when, and which process."""
+    global _format, _logger
+    _format, _logger = _DATED, None

@@ -259,7 +259,7 @@ def test_a_bad_setting_is_told_with_file_key_value_and_bounds_and_the_defaults_a
     done = sv.run(*launch("--name", "a1"))
 
     assert re.search(message, done.err), done.err
-    assert "the defaults are used" in done.err
+    assert re.fullmatch(r"supervisor: .*the defaults are used\n", done.err), done.err
     assert sv.row("a1")["verdict"] == "alive"
 
 

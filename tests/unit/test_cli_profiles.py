@@ -237,6 +237,12 @@ def test_needs_are_looked_up_too(project: Path, tmp_path: Path, binaries: Path, 
     assert "git-lfs is not on PATH" in capsys.readouterr().out
 
 
+def test_a_cli_that_only_a_driver_starts_is_looked_up_too(project: Path, capsys: Captured) -> None:
+    assert run(["profiles", "check"]) == 0
+    level, detail, _ = checks_of(capsys.readouterr().out)["profile claude-stdio"]
+    assert (level, detail) == ("info", "not installed: claude is not on PATH")
+
+
 def test_the_verified_version_is_fine(project: Path, binaries: Path, capsys: Captured) -> None:
     path = program(binaries, "claude", 'echo "2.1.332 (Claude Code)"')
     assert run(["profiles", "check", "claude"]) == 0

@@ -5,6 +5,7 @@ import pytest
 from supervisor.core.ending import (
     death,
     describe,
+    describe_early,
     ended,
     exit_status,
     not_started,
@@ -147,8 +148,18 @@ def test_a_command_ends_as_its_agent_did(hand_off: HandOff, status: int) -> None
             make_hand_off(outcome="not_started", code=None, cause="spawn_failed", detail="x was not found"),
             "never started: x was not found",
         ),
+        (
+            make_hand_off(outcome="not_started", code=None, cause="lost", detail="what it waits for ended"),
+            "never started: what it waits for ended",
+        ),
         (make_hand_off(survivors=("pid 3 (a)", "pid 4 (b)")), "exited with 0; still alive: pid 3 (a), pid 4 (b)"),
     ],
 )
 def test_an_end_reads_as_a_sentence(hand_off: HandOff, text: str) -> None:
     assert text == describe(hand_off)
+
+
+def test_who_never_started_did_not_end_before_it_was_up() -> None:
+    assert describe_early(make_hand_off(code=3)) == "exited with 3 before it was up"
+    never = make_hand_off(outcome="not_started", code=None, cause="spawn_failed", detail="x was not found")
+    assert describe_early(never) == "never started: x was not found"

@@ -127,11 +127,12 @@ def _started(result: Started) -> dict[str, object]:
 
 
 def _tell_failure(result: Started) -> None:
-    from supervisor.core.ending import describe
+    from supervisor.core.ending import describe_early
 
     entry = result.entry
     if entry.hand_off:
-        note(f"{entry.name} {describe(entry.hand_off)} before it was up; see: supervisor logs {entry.name}")
+        where = "why" if entry.hand_off.outcome == "not_started" else "logs"
+        note(f"{entry.name} {describe_early(entry.hand_off)}; see: supervisor {where} {entry.name}")
     elif result.why == "timeout":
         note(f"{entry.name} has not proven itself up in time; see: supervisor why {entry.name}")
     else:

@@ -48,7 +48,7 @@ class Judge:
         lost, unrecorded = [], []
         for entry_id, last in self._witness.entries.items():
             record = by_id.get(entry_id)
-            if record is None and entry_id in self._injector.torn and not self._world.lives(last["keeper"]["process"]):
+            if record is None and entry_id in self._injector.torn and not self._kept(last):
                 self.lost_by_design.add(entry_id)
             elif record is None:
                 lost.append(f"{last['name']} {entry_id} is gone, last seen {last['state']['status']}")
@@ -72,6 +72,10 @@ class Judge:
             "commands that hung or ended wrongly": self._commands(),
             "torn records that block others": self._blocked(),
         }
+
+    def _kept(self, last: dict[str, Any]) -> bool:
+        """Whether somebody still had it in hand, and would have written it again."""
+        return is_live(last) and self._world.lives(last["keeper"]["process"])
 
     def _accounted(self, record: dict[str, Any]) -> bool:
         if is_live(record):

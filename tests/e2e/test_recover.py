@@ -65,6 +65,7 @@ def test_without_a_terminal_what_is_foreign_is_told_of_and_nothing_is_written(sv
     family(sv, "live", "dead")
     crash(sv, "lead", "dead")
     wait_for(lambda: sv.record("live")["state"].get("grace"), "the orphan's grace")
+    assert [row["name"] for row in sv.json("orphans")] == ["live"], "the dead one is resumed, not adopted"
     sv.run("reconcile")
     sv.demo("other", ASLEEP)
     before = {n: sv.record(n)["revision"] for n in ("lead", "live", "dead")}

@@ -14,7 +14,7 @@ def command(as_json: bool) -> None:
     from supervisor.cli.seeing import seen_rows, tell_corrupt
 
     context = open_context(prepare=False)
-    rows = [r for r in seen_rows(context, ended=True) if r.orphan is not None]
+    rows = [r for r in seen_rows(context, ended=True) if r.orphan is not None and r.verdict != "dead_pid"]
     tell_corrupt(context)
     if as_json:
         print_json(rows)

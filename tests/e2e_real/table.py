@@ -54,6 +54,7 @@ PROMISES: Mapping[str, tuple[str, ...]] = {
     "adapter garbled: it does not run": (
         "test_nothing_runs_when_the_hook_prints_garbage",
         "test_nothing_runs_when_an_answer_is_garbled_or_who_relays_it_hangs",
+        "test_a_garbled_answer_of_a_driver_runs_nothing",
     ),
     "its own sub-session asks": (
         "test_an_ask_of_a_sub_agent_passes_a_headless_parent_on_its_way_to_the_root",

@@ -1,14 +1,16 @@
 """Real CLIs behind their drivers: the same promises for each, whatever its protocol."""
 
 import shlex
+import shutil
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.e2e_real.clis import DUMMY_KEY
-from tests.e2e_real.driven import BUSY, CLAUDE, CODEX, KINDS, MARK, Kind, cli_of, tool
+from tests.e2e_real.driven import BUSY, CLAUDE, CODEX, GEMINI, KINDS, MARK, Kind, cli_of, tool
 from tests.e2e_real.homes import KEY
 from tests.e2e_real.processes import below, command, environ, kill, runs, send, until, watched_command_lines
 from tests.e2e_real.rig import Rig, Row, kill_keeper
@@ -220,6 +222,41 @@ def test_a_hung_and_then_killed_driver_runs_nothing_and_leaves_nothing(rig: Rig,
     assert rig.hand_off("kid")["signal"] == "KILL"
     until(lambda: not runs(cli), f"the end of the CLI {cli}")
     until(lambda: asks(rig) == [], lambda: f"no ask is left: {asks(rig)}")
+    assert not mark(rig).exists()
+    over(rig)
+
+
+GARBLER = """#!{python}
+import os, pathlib, subprocess, sys, threading
+cli = subprocess.Popen([{real!r}, *sys.argv[1:]], stdin=subprocess.PIPE)
+threading.Thread(target=lambda: os._exit(cli.wait()), daemon=True).start()
+for line in sys.stdin.buffer:
+    answers = b'"method"' not in line and (b'"result"' in line or b"control_response" in line)
+    cli.stdin.write(line[: len(line) // 2] + b"\\n" if answers else line)
+    cli.stdin.flush()
+    if answers:
+        pathlib.Path({seen!r}).touch()
+"""
+
+
+@pytest.mark.parametrize("kind", [CODEX, CLAUDE, GEMINI], indirect=True, ids=str)
+def test_a_garbled_answer_of_a_driver_runs_nothing(rig: Rig, kind: Kind) -> None:
+    """What stands between driver and CLI lets through half of each answer; opencode is spoken to by HTTP."""
+    seen, name = rig.tmp / "seen", kind.command[0]
+    real = shutil.which(name, path=rig.env["PATH"])
+    garbler = rig.tmp / "between" / name
+    garbler.parent.mkdir()
+    garbler.write_text(GARBLER.format(python=sys.executable, real=real, seen=str(seen)))
+    garbler.chmod(0o755)
+    rig.env["PATH"] = f"{garbler.parent}:{rig.env['PATH']}"
+    family(rig, kind, kind.asks(MARK))
+
+    ask = waiting_ask(rig)
+    assert not seen.exists(), "nothing was answered yet"
+    answer(rig, ask, "allow")
+
+    until(seen.exists, "the answer")
+    assert rig.run("stop", "kid").code == 0
     assert not mark(rig).exists()
     over(rig)
 

@@ -26,6 +26,7 @@ class Leaping(SystemClock):
     """Half a second passes with every look."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.looks = 0
 
     def monotonic_ns(self) -> int:

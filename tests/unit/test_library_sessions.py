@@ -30,6 +30,7 @@ class LeapingClock(SystemClock):
     """Half a second passes with every look at it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.looks = 0
 
     def monotonic_ns(self) -> int:

@@ -157,7 +157,7 @@ class ProfileFiles:
         candidates = []
         while at:
             candidates.append(os.path.join(at, PROJECT_FOLDER))
-            if os.path.exists(os.path.join(at, ".git")):
+            if is_git_root(at):
                 break
             up = os.path.dirname(at)
             if up == at:
@@ -180,6 +180,12 @@ class ProfileFiles:
         except (NotFound, BadInput):
             return {}
         return {k: v for k, v in table.items() if isinstance(v, str)} if isinstance(table, dict) else {}
+
+
+def is_git_root(folder: str) -> bool:
+    """Whether a repository begins here: `.git` is a file (a worktree's) or holds HEAD. An empty folder is none."""
+    git = os.path.join(folder, ".git")
+    return os.path.isfile(git) or os.path.lexists(os.path.join(git, "HEAD"))
 
 
 def shipped() -> str:

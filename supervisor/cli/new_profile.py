@@ -25,7 +25,7 @@ def folder_for(context: Context, place: str) -> str:
         BadState: there is no home directory, or no working directory.
     """
     from supervisor.adapters.places import config_folder
-    from supervisor.adapters.profile_files import PROJECT_FOLDER
+    from supervisor.adapters.profile_files import PROJECT_FOLDER, is_git_root
 
     if place == "user":
         config = config_folder(context.env)
@@ -36,7 +36,7 @@ def folder_for(context: Context, place: str) -> str:
         raise BadState("the working directory is gone", hint="Go to the project's folder")
     at = Path(context.cwd)
     above = [at, *at.parents]
-    root = next((n for n, folder in enumerate(above) if (folder / ".git").exists()), 0)
+    root = next((n for n, folder in enumerate(above) if is_git_root(str(folder))), 0)
     places = [folder / PROJECT_FOLDER for folder in above[: root + 1]]
     return str(next((p for p in places if p.is_dir()), places[-1]))
 

@@ -24,6 +24,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     """A repository as working directory, and a PATH that holds nothing but `bin`."""
     root = tmp_path / "project"
     (root / ".git").mkdir(parents=True)
+    (root / ".git" / "HEAD").touch()
     (tmp_path / "bin").mkdir()
     monkeypatch.chdir(root)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))

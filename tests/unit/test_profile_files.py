@@ -23,6 +23,7 @@ class Nest:
         self.trust = folder / "home" / "trusted.toml"
         for made in (self.project / ".git", self.deep, self.user, self.trust.parent):
             made.mkdir(parents=True)
+        (self.project / ".git" / "HEAD").touch()
 
     def files(self, cwd: Path | None = None) -> ProfileFiles:
         return ProfileFiles(cwd=str(cwd or self.project), user=str(self.user), trust=str(self.trust))
@@ -111,6 +112,7 @@ def test_trust_is_for_one_place_not_for_a_content_anywhere(nest: Nest, tmp_path:
     nest.files().trust("mine")
     other = tmp_path / "elsewhere"
     (other / ".git").mkdir(parents=True)
+    (other / ".git" / "HEAD").touch()
     nest.write_project("mine", plain(), at=other)
     assert nest.files(other).find("mine").trusted is False
 
@@ -161,9 +163,16 @@ def test_nothing_above_the_git_root_is_searched(nest: Nest) -> None:
 
 
 def test_outside_of_a_repository_only_the_working_directory_is_searched(nest: Nest) -> None:
-    (nest.project / ".git").rmdir()
+    (nest.project / ".git" / "HEAD").unlink()  # an empty .git, as sandboxes leave them, is no repository
     nest.write_project("mine", plain())
     assert nest.files(nest.project).find("mine").origin == "project"
+    with pytest.raises(NotFound):
+        nest.files(nest.deep).find("mine")
+
+
+def test_a_worktree_is_a_repository_too(nest: Nest) -> None:
+    (nest.deep / ".git").write_text("gitdir: elsewhere\n")
+    nest.write_project("mine", plain())
     with pytest.raises(NotFound):
         nest.files(nest.deep).find("mine")
 

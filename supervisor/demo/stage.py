@@ -61,7 +61,8 @@ class Stage:
 
     def show(self, *words: str) -> None:
         print(f"$ supervisor {' '.join(w.replace(self.folder + os.sep, '') for w in words)}", flush=True)
-        subprocess.run(self._argv(*words), env=self._env, check=False)
+        # without a terminal to read from no command stays to ask something
+        subprocess.run(self._argv(*words), env=self._env, stdin=subprocess.DEVNULL, check=False)
 
     def supervisor(self, *words: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(self._argv(*words), env=self._env, capture_output=True, check=False)

@@ -1,4 +1,4 @@
-"""`make run`: both acts come true, and nothing is left of them."""
+"""`make run`: both acts come true, piped and on a terminal, and nothing is left of them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,31 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pexpect
+import pytest
 
-def test_the_tour_comes_true(tmp_path: Path) -> None:
-    env = {**os.environ, "TMPDIR": str(tmp_path)}
-    argv = [sys.executable, "-P", "-m", "supervisor.demo.tour"]
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=110, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "NOT TRUE" not in done.stdout
-    assert done.stdout.count("ok:") >= 15
+ARGV = [sys.executable, "-P", "-m", "supervisor.demo.tour"]
+PATIENCE = 110
+
+
+def piped(env: dict[str, str]) -> tuple[int | None, str]:
+    done = subprocess.run(ARGV, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+    return done.returncode, done.stdout + done.stderr
+
+
+def on_a_terminal(env: dict[str, str]) -> tuple[int | None, str]:
+    tour = pexpect.spawn(ARGV[0], ARGV[1:], env=env, timeout=PATIENCE, encoding="utf-8", dimensions=(50, 150))
+    tour.expect(pexpect.EOF)
+    tour.close()
+    return tour.exitstatus, str(tour.before)
+
+
+@pytest.mark.parametrize(("watch", "good"), [(piped, "ok:"), (on_a_terminal, "✓")])
+def test_the_tour_comes_true(tmp_path: Path, watch: object, good: str) -> None:
+    assert callable(watch)
+    env = {**os.environ, "TMPDIR": str(tmp_path), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    code, said = watch(env)
+    assert code == 0, said
+    assert "everything came true" in said
+    assert said.count(good) >= 15
     assert list(tmp_path.glob("supervisor-tour-*")) == []

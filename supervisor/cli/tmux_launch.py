@@ -1,4 +1,4 @@
-"""`launch --tmux` and `up --tmux`: the keeper is the pane's command, the agent inherits the pane's terminal."""
+"""`--tmux` of `launch`, `up` and `resume`: the keeper is the pane's command, the agent inherits the pane's terminal."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_a_server_of_the_users_own_is_used_and_found_again(
     socket = "mine" if how == "-L" else str(short_tmp / "sock")
     options = ("--tmux", "--tmux-socket", socket)
     try:
-        sv.run("launch", *options, "--name", "a1", "shell", "--", "sleep", "1000", env=server)
+        sv.run("launch", *options, "--name", "a1", "demo", "--", "SLEEP: 1000", env=server)
 
         terminal = sv.record("a1")["terminal"]
         told = subprocess.run(
@@ -177,6 +177,9 @@ def test_a_server_of_the_users_own_is_used_and_found_again(
         assert told == f"{terminal['pane']} {terminal['socket']}\n"
         assert panes(sv, server) == []
         assert "standard input is no terminal" in sv.run("attach", "a1", env=server, code=1).err  # its pane is found
+        sv.run("stop", "a1")
+        sv.run("resume", "a1", *options, "--prompt", "SLEEP: 1000", env=server)
+        assert (sv.record("a1")["terminal"]["socket"], panes(sv, server)) == (terminal["socket"], [])
         sv.run("stop", "a1")
     finally:
         subprocess.run(

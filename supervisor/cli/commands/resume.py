@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from supervisor.cli.common import agent_argument, complete_agents, json_option, note, open_context
+from supervisor.cli.tmux_launch import tmux_socket_option
 
 if TYPE_CHECKING:
     from supervisor.core.entry import Entry, ParentRef
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 @click.option("--prompt-file", metavar="FILE", help="Read that from a file, - for standard input.")
 @click.option("--detach", is_flag=True, help="Run in the background [default when resumed by an agent].")
 @click.option("--tmux", is_flag=True, help="Run in a new tmux window.")
+@tmux_socket_option
 @json_option
 def command(
     agent_id: str,
@@ -34,6 +36,7 @@ def command(
     prompt_file: str | None,
     detach: bool,
     tmux: bool,
+    tmux_socket: str | None,
     as_json: bool,
 ) -> int:
     """Go on with an agent that has ended: the same agent, the same session, the same folder.
@@ -51,7 +54,7 @@ def command(
     if tmux:
         from supervisor.cli.tmux_launch import launch_in_tmux
 
-        return launch_in_tmux(context, choice.request, as_json=as_json)
+        return launch_in_tmux(context, choice.request, as_json=as_json, socket=tmux_socket)
     if in_background:
         return detached(context, choice.request, "ready", as_json=as_json, ready=lambda e: _recover(context, e))
     return in_foreground(context, choice.request, ready=lambda e: _recover_beside(context, e))

@@ -11,9 +11,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from supervisor.core.entry import MAX_TASK_REF
+from supervisor.core.entry import MAX_TASK_REF, Entry, Resumable, is_live
 from supervisor.core.errors import BadInput, Refused
-from supervisor.core.text import is_text
+from supervisor.core.text import is_text, one_line
 
 TaskStatus = Literal["open", "blocked", "done"]
 
@@ -43,6 +43,17 @@ def task_ref(raw: str) -> str:
 def status_of(ref: str | None, tasks: Iterable[Task]) -> TaskStatus:
     """What is on record about a task; `open` when nothing is."""
     return next((t.status for t in tasks if t.ref == ref), "open")
+
+
+def held_back(entry: Entry, tasks: Iterable[Task] | None) -> str | None:
+    """Why an agent would not be recovered by itself, as far as its task says; `tasks` None: they cannot be read."""
+    ref = entry.task_ref
+    if ref is None or entry.parent is None or not (is_live(entry) or isinstance(entry.state, Resumable)):
+        return None
+    if tasks is None:
+        return "Whether its task is blocked or done cannot be read: it is not recovered by itself."
+    status = status_of(ref, tasks)
+    return None if status == "open" else f"Its task {one_line(ref, 80)} is {status}: it is not recovered by itself."
 
 
 def with_task(tasks: Sequence[Task], task: Task) -> tuple[Task, ...]:

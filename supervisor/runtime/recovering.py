@@ -16,18 +16,18 @@ from msgspec import Struct
 from supervisor.core import transitions
 from supervisor.core.ending import describe
 from supervisor.core.entry import Entry, as_parent, failed_resume
-from supervisor.core.errors import BadState, Fenced, SupervisorError
+from supervisor.core.errors import Fenced, SupervisorError
 from supervisor.core.fences import Fence, refusal
 from supervisor.core.handoffs import addressed_to
 from supervisor.core.ports import SpawnRequest
 from supervisor.core.recovery import Found, find, session_fence
-from supervisor.core.tasks import Task
 from supervisor.runtime.activation import Activated, activate
 from supervisor.runtime.adopting import adopt, release
 from supervisor.runtime.agent_request import ResumeRequest
 from supervisor.runtime.compose import Context
 from supervisor.runtime.scan import Scan, scan
 from supervisor.runtime.starting import Started, start_detached
+from supervisor.runtime.task_list import tasks_or_none
 
 What = Literal["handed_off", "adopted", "resumed", "released", "fenced", "failed", "offered", "left"]
 MAX_DEPTH = 64
@@ -69,7 +69,7 @@ class Recovery:
         self._check_session(seen)
         if self.active is not None:
             self._deliver(self.active, seen)
-        found = find(seen.entries, seen.judgements, active=self.active, tasks=self._tasks())
+        found = find(seen.entries, seen.judgements, active=self.active, tasks=tasks_or_none(self._context))
         own = [f for f in found if f.exact]
         for one in own:
             if one.fence is not None:
@@ -184,12 +184,6 @@ class Recovery:
             if isinstance(told, Entry) and child.hand_off is not None:
                 self._emit(_event("handed_off", child, why=describe(child.hand_off)))
         self._context.store.sync()
-
-    def _tasks(self) -> tuple[Task, ...] | None:
-        try:
-            return self._context.tasks.all()
-        except BadState:
-            return None
 
     # -- telling
 

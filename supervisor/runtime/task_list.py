@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
-from supervisor.core.tasks import TaskStatus, status_of
+from supervisor.core.errors import BadState
+from supervisor.core.tasks import Task, TaskStatus, status_of
 from supervisor.runtime.compose import Context
 
 
@@ -15,6 +18,14 @@ class TaskRow(Struct, frozen=True, kw_only=True, rename="camel"):
     status: TaskStatus
     at: int | None
     agents: tuple[str, ...]
+
+
+def tasks_or_none(context: Context) -> Sequence[Task] | None:
+    """The tasks on record; None when they cannot be read."""
+    try:
+        return context.tasks.all()
+    except BadState:
+        return None
 
 
 def task_rows(context: Context) -> list[TaskRow]:

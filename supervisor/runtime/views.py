@@ -107,8 +107,8 @@ def rows(parts: Parts, seen: Scan) -> list[Row]:
     return out
 
 
-def why(parts: Parts, entry: Entry, seen: Scan, asks: Sequence[str] = ()) -> str:
-    """The one-paragraph diagnosis: what it is, how judged, since when, evidence, its `asks`, what to do."""
+def why(parts: Parts, entry: Entry, seen: Scan, notes: Sequence[str] = ()) -> str:
+    """The one-paragraph diagnosis: what it is, how judged, since when, evidence, `notes` of others, what to do."""
     now = parts.now()
     judged = seen.judgements[entry.entry_id]
     kin = [e for e in seen.entries if e.parent and e.parent.session_id == entry.session_id and is_live(e)]
@@ -135,7 +135,7 @@ def why(parts: Parts, entry: Entry, seen: Scan, asks: Sequence[str] = ()) -> str
         sentences.append(f"Live children: {', '.join(e.name for e in kin)}.")
     if entry.output.degraded:
         sentences.append(f"Its output is degraded: {entry.output.degraded}.")
-    sentences += asks
+    sentences += notes
     sentences.append(f"What to do: {_advice(entry, seen)}")
     return " ".join(sentences)
 

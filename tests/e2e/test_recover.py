@@ -87,6 +87,7 @@ def test_a_blocked_task_keeps_its_agents_from_coming_back_by_themselves(sv: Supe
 
     (event,) = map(json.loads, stopped.out.splitlines())
     assert (event["event"], event["name"], event["fence"]) == ("fenced", "kid", "task_blocked")
+    assert "Its task G-7 is blocked: it is not recovered by itself." in sv.run("why", "kid").out
     sv.run("task", "set", "G-7", "open")
     assert events(sv.run("recover", "--as", "lead", "--json").out) == [("resumed", "kid")]
 

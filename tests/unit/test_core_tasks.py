@@ -2,8 +2,10 @@
 
 import pytest
 
+from supervisor.core.entry import Entry, ParentRef
 from supervisor.core.errors import BadInput, Refused
-from supervisor.core.tasks import MAX_TASKS, Task, TaskStatus, status_of, task_ref, with_task
+from supervisor.core.tasks import MAX_TASKS, Task, TaskStatus, held_back, status_of, task_ref, with_task
+from supervisor.testing import make_entry
 
 
 def task(ref: str, status: TaskStatus = "open", at: int = 0) -> Task:
@@ -39,3 +41,24 @@ def test_what_is_no_reference_is_refused(raw: str) -> None:
 
 def test_512_characters_are_a_reference() -> None:
     assert task_ref("é" * 512) == "é" * 512
+
+
+KID = make_entry("kid", parent=ParentRef(session_id="session-lead"), task_ref="G-7")
+
+
+@pytest.mark.parametrize(
+    ("entry", "tasks", "said"),
+    [
+        (KID, [task("G-7", "blocked")], "Its task G-7 is blocked: it is not recovered by itself."),
+        (KID, [task("G-7", "done")], "Its task G-7 is done: it is not recovered by itself."),
+        (KID, [task("G-7")], None),
+        (KID, None, "Whether its task is blocked or done cannot be read: it is not recovered by itself."),
+        (make_entry("kid", parent=KID.parent), None, None),
+        (make_entry("lead", task_ref="G-7"), [task("G-7", "done")], None),
+        (make_entry("kid", status="closed", parent=KID.parent, task_ref="G-7"), [task("G-7", "done")], None),
+    ],
+)
+def test_a_worker_whose_task_is_not_open_is_said_to_be_held_back(
+    entry: Entry, tasks: list[Task] | None, said: str | None
+) -> None:
+    assert held_back(entry, tasks) == said

@@ -21,7 +21,9 @@ def command(agent_id: str, as_json: bool) -> None:
     from supervisor.cli.seeing import look
     from supervisor.core.errors import NotFound
     from supervisor.core.resolve import resolve
+    from supervisor.core.tasks import held_back
     from supervisor.runtime.ask_why import AskWhy
+    from supervisor.runtime.task_list import tasks_or_none
     from supervisor.runtime.views import why
 
     context = open_context(prepare=False)
@@ -38,7 +40,9 @@ def command(agent_id: str, as_json: bool) -> None:
         return
     judged = seen.judgements[entry.entry_id]
     about = {"name": entry.name, "entryId": entry.entry_id, "verdict": judged.verdict, "evidence": judged.evidence}
-    _tell(why(context.parts, entry, seen, asks.of_agent(entry)), about, as_json=as_json)
+    held = held_back(entry, tasks_or_none(context))
+    notes = [*([held] if held else []), *asks.of_agent(entry)]
+    _tell(why(context.parts, entry, seen, notes), about, as_json=as_json)
 
 
 def _tell(text: str, about: Mapping[str, object], *, as_json: bool) -> None:

@@ -104,7 +104,7 @@ def start(where: str, *, session_id: str, cwd: str, pid: int, model: str | None)
 
 
 def resume(where: str, *, session_id: str) -> Session | Refused:
-    """Open the file of a conversation to go on with; refused when there is none."""
+    """Open the file of a conversation to go on with, and touch it; refused when there is none."""
     name = encode(session_id)
     if isinstance(name, Refused):
         return name
@@ -121,6 +121,9 @@ def resume(where: str, *, session_id: str) -> Session | Refused:
     torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
     with open(fd, "rb", closefd=False) as lines:
         turn = last_turn(lines)
+    os.utime(
+        fd
+    )  # on a terminal nobody reads what it says: that it is in this session shows in the file, as with a start
     return Session(session_id, fd=fd, turn=turn, torn=torn)
 
 

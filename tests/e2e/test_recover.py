@@ -163,7 +163,7 @@ def test_a_foreground_master_that_is_resumed_gets_its_own_back_and_a_launch_tell
     fresh.expect(pexpect.EOF)
     fresh.close()
 
-    lead = on_terminal(sv, "resume", "lead", "--prompt", ASLEEP)
+    lead = on_terminal(sv, "resume", "lead")  # it says nothing before its person does
 
     wait_for(lambda: sv.record("c1")["state"]["status"] == "running", "the orphan adopted again")
     assert sv.record("c1")["parent"]["pid"] == sv.pid("lead")

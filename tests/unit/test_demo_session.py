@@ -1,6 +1,7 @@
 """The demo agent's session files."""
 
 import json
+import os
 from pathlib import Path
 from urllib.parse import quote
 
@@ -102,6 +103,15 @@ def test_an_unknown_conversation_is_refused_and_not_made(tmp_path: Path) -> None
     found = session.resume(str(tmp_path / "none"), session_id="a")
     assert Refused("no conversation found with session ID: a") == found
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_resume_shows_in_the_time_of_the_file_and_a_refused_one_makes_none(tmp_path: Path) -> None:
+    start(tmp_path)
+    os.utime(tmp_path / "a.jsonl", (1, 1))
+    resume(tmp_path)
+    assert (tmp_path / "a.jsonl").stat().st_mtime > 1
+    assert isinstance(session.resume(str(tmp_path), session_id="b"), Refused)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
 
 
 def test_a_resumed_conversation_goes_on_counting_in_the_same_file(tmp_path: Path) -> None:

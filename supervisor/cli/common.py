@@ -71,6 +71,19 @@ def complete_agents(_ctx: click.Context, _param: click.Parameter, incomplete: st
         return []
 
 
+def complete_asks(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> Sequence[str]:
+    """Ids of the asks that wait, for shell completion."""
+    try:
+        from supervisor.runtime.deciding import Desk
+
+        context = open_context(prepare=False)
+        return [
+            p.request.id for p in Desk(context.parts, context.asks).pending() if p.request.id.startswith(incomplete)
+        ]
+    except Exception:  # noqa: BLE001  completion must never print a trace into somebody's prompt
+        return []
+
+
 def complete_profiles(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> Sequence[str]:
     """Profile names for shell completion."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ import click
 
 from supervisor._version import VERSION
 from supervisor.adapters.own_process import mend_streams
-from supervisor.core.errors import EXIT_INTERNAL, SupervisorError
+from supervisor.core.errors import EXIT_INTERNAL, SupervisorError, os_trouble
 
 COMMANDS = {
     "launch": "Start one agent",
@@ -114,6 +115,8 @@ def run(args: Sequence[str]) -> int:
     except click.Abort:
         return _fail("interrupted", 130)
     except click.ClickException as error:
+        if error.format_message().startswith("Usage: "):  # a group without a command: its help, since click 8.2
+            return _help_instead(error)
         return _fail(f"{_usage_of(error)}{error.format_message()}", error.exit_code)
     except SupervisorError as error:
         return _fail(str(error), error.exit_code, debug=debug)
@@ -122,12 +125,17 @@ def run(args: Sequence[str]) -> int:
         return 0
     except OSError as error:
         _silence_stdout()  # what could not be written would be complained of again at exit
-        where = f" ({error.filename})" if error.filename else ""
-        return _fail(f"{error.strerror or error}{where}", 1, debug=debug)
+        return _fail(os_trouble(error), 1, debug=debug)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except Exception as error:  # noqa: BLE001  the one place that turns a bug into an exit code
         return _fail(f"internal error, please report it: {type(error).__name__}: {error}", EXIT_INTERNAL, debug=debug)
+
+
+def _help_instead(error: click.ClickException) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        print(error.format_message(), file=sys.stderr, flush=True)
+    return error.exit_code
 
 
 def _usage_of(error: click.ClickException) -> str:

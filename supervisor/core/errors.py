@@ -5,6 +5,8 @@ Expected outcomes are values (`Refused`, `Conflict`, ...), not these.
 
 from __future__ import annotations
 
+import errno
+
 EXIT_DONE = 0
 EXIT_REFUSED = 1
 EXIT_USAGE = 2
@@ -96,3 +98,11 @@ class IllegalMove(SupervisorError):
 
     code = "illegal_move"
     exit_code = EXIT_INTERNAL
+
+
+def os_trouble(error: OSError) -> str:
+    """For people: what the system refused, with which file, and what to do where that is known."""
+    where = f" ({error.filename})" if error.filename else ""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    hint = ". Free some space; `supervisor doctor` shows how much there is" if full else ""
+    return f"{error.strerror or error}{where}{hint}"

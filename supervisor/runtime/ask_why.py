@@ -97,7 +97,7 @@ class AskWhy:
     def _patience(self, item: Pending) -> str:
         if item.looked_by is not None:
             since = item.looked_by.since
-            at = f" since {_clock(since)}" if since is not None else ""
+            at = f" since {local_time(since)}" if since is not None else ""
             return f"Somebody looks at it{at} (pid {item.looked_by.pid}); its timeout waits."
         left = self._asks.settings().timeout_ms - item.age_ms
         return f"Nobody looks at it; in {span(left)} it is refused as undecided."
@@ -117,7 +117,7 @@ class AskWhy:
         if last is None:
             why = "It was withdrawn, or its asker was killed: no answer is on record."
             return Explained(ask, "gone", f"{_way(events, self._name)} {why}")
-        about = _way(events, self._name) if len(events) > 1 else f"{_clock(last.get('at'))}:"
+        about = _way(events, self._name) if len(events) > 1 else f"{local_time(last.get('at'))}:"
         if last["event"] in _DECIDED:
             allowed = last.get("approved") is True
             said = f": {one_line(str(last['reason']), 300)}" if last.get("reason") else ""
@@ -137,7 +137,7 @@ def _way(events: Sequence[Mapping[str, Any]], name: Any) -> str:
     agent, tool = one_line(str(first.get("agent", "somebody")), 60), one_line(str(first.get("tool", "a tool")), 60)
     to = [name(str(e["to"])) for e in events if e.get("event") == "escalated" and e.get("to")]
     route = f", passed on to {' > '.join(to)}" if to else ""
-    return f"{agent} asked {name(str(first.get('session', '')))} at {_clock(first.get('at'))} to use {tool}{route}."
+    return f"{agent} asked {name(str(first.get('session', '')))} at {local_time(first.get('at'))} to use {tool}{route}."
 
 
 def _decider(by: object) -> str:
@@ -164,7 +164,8 @@ def _evidence(events: Sequence[Mapping[str, Any]]) -> str:
     return f" Seen by {seen['channel']}: {seen.get('state')}{beat}; with a serving heartbeat then: {names}."
 
 
-def _clock(at: object) -> str:
+def local_time(at: object) -> str:
+    """A time of the log (Unix milliseconds) for people, in their time zone."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at / 1000))  # type: ignore[operator]
     except (TypeError, ValueError, OverflowError, OSError):  # a strange line in the log

@@ -18,6 +18,7 @@ from msgspec import Struct
 from supervisor.adapters.bells import drain
 from supervisor.adapters.own_process import become_subreaper, give_back_memory, retitle
 from supervisor.core.entry import Entry
+from supervisor.core.errors import os_trouble
 from supervisor.core.ports import SpawnRequest
 from supervisor.runtime.compose import Context
 from supervisor.runtime.keeper import Keeper, me
@@ -149,8 +150,9 @@ def be_keeper(context: Context, fill: Fill, writer: int, keep: tuple[int, ...]) 
         run_here(context, filled, foreground=False, report=report, keeper_id=keeper_id)
         status = 0
     except BaseException as error:  # noqa: BLE001  the last chance to say why
+        why = os_trouble(error) if isinstance(error, OSError) else str(error)
         with contextlib.suppress(OSError):
-            os.write(writer, msgspec.json.encode(News("refused", why=str(error))) + b"\n")
+            os.write(writer, msgspec.json.encode(News("refused", why=why)) + b"\n")
         if not isinstance(error, SystemExit):
             sys.excepthook(type(error), error, error.__traceback__)
     finally:

@@ -200,6 +200,8 @@ def test_a_full_disk_refuses_a_launch_and_leaves_nothing_half_started(small: Sma
     for words in (("shell", "--", "sleep", "1000"), ("demo", "--", "SLEEP: 1000")):
         done = on_small.run("launch", "--detach", *words, code=1)
         assert "No space left on device" in done.err
+        assert "Free some space" in done.err
+        assert "Errno" not in done.err
 
     assert on_small.traces() == []
     small.free()

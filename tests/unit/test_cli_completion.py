@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.adapters.ask_files import AskFiles
 from supervisor.adapters.entry_files import EntryFiles
 from supervisor.adapters.places import Places
 from supervisor.cli.main import COMMANDS, run
+from supervisor.core.ask_wire import build_request, encode_request
 from supervisor.core.settings import SETTINGS
 from supervisor.testing import make_entry
 
@@ -53,6 +55,18 @@ def test_agent_names_are_completed(agents: None, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["logs", "attach", "stop", "show", "why", "wait"])
 def test_they_are_completed_wherever_an_agent_is_named(agents: None, tmp_path: Path, command: str) -> None:
     assert complete(f"supervisor {command} l", tmp_path) == ["lead"]
+
+
+def test_asks_that_wait_are_completed(home: Path, tmp_path: Path) -> None:
+    places = Places(str(home), runtime_dir=None)
+    places.prepare()
+    asked = build_request(
+        "perm-1", now=1, requester="s-kid", target="s-lead", agent_name="kid", tool="bash", value="ls", cwd="/", ours={}
+    )
+    AskFiles(places.forwarding).write_request("s-lead", "perm-1", encode_request(asked))
+    assert complete("supervisor answer pe", tmp_path) == ["perm-1"]
+    assert complete("supervisor asks perm-", tmp_path) == ["perm-1"]
+    assert complete("supervisor why pe", tmp_path) == ["perm-1"]
 
 
 def test_without_a_state_root_nothing_is_offered_and_nothing_made(home: Path, tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ PURE = frozenset(
         "collections",
         "dataclasses",
         "enum",
+        "errno",
         "fnmatch",
         "functools",
         "itertools",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from supervisor.cli.common import json_option, note, open_context, print_json
+from supervisor.cli.common import complete_asks, json_option, note, open_context, print_json
 
 
 @click.command("answer", epilog="Example: supervisor answer perm-3f2a deny --reason 'not on a Friday'")
-@click.argument("ask_id", metavar="ASK")
+@click.argument("ask_id", metavar="ASK", shell_complete=complete_asks)
 @click.argument("decision", type=click.Choice(["allow", "deny"]))
 @click.option("--reason", metavar="TEXT", help="Goes to the agent with a denial.")
 @click.option("--remember", type=click.Choice(["child", "session"]), help="Allow the same for this child, or for all.")

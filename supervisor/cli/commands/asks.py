@@ -7,11 +7,11 @@ import sys
 
 import click
 
-from supervisor.cli.common import json_option, open_context, print_json, print_json_line
+from supervisor.cli.common import complete_asks, json_option, open_context, print_json, print_json_line
 
 
 @click.command("asks", epilog="Example: supervisor asks --json")
-@click.argument("ask_id", metavar="[ASK]", required=False)
+@click.argument("ask_id", metavar="[ASK]", required=False, shell_complete=complete_asks)
 @click.option("--log", "history", is_flag=True, help="The history: what was asked, passed on, answered, abandoned.")
 @json_option
 def command(ask_id: str | None, history: bool, as_json: bool) -> None:
@@ -46,6 +46,7 @@ def _history(events: object, ask_id: str | None, *, as_json: bool) -> None:
     from collections.abc import Iterable
 
     from supervisor.core.text import one_line
+    from supervisor.runtime.ask_why import local_time
 
     assert isinstance(events, Iterable)
     for event in events:
@@ -55,6 +56,15 @@ def _history(events: object, ask_id: str | None, *, as_json: bool) -> None:
             print_json_line(event)
         else:
             rest = {k: v for k, v in event.items() if k not in ("at", "event", "ask") and v not in (None, [], "")}
-            detail = " ".join(f"{k}={v}" for k, v in rest.items())
-            cells = (str(event.get("at", "")), str(event.get("event", "")), str(event.get("ask", "-")), detail)
+            detail = " ".join(f"{k}={_plain(v)}" for k, v in rest.items())
+            cells = (local_time(event.get("at")), str(event.get("event", "")), str(event.get("ask", "-")), detail)
             sys.stdout.write("\t".join(one_line(c, 400) for c in cells) + "\n")
+
+
+def _plain(value: object) -> str:
+    """A field without the marks of its type: `user root`, `yes`, `a,b`."""
+    if isinstance(value, dict):
+        return " ".join(_plain(v) for k, v in value.items() if k != "reason" and v is not None)
+    if isinstance(value, list):
+        return ",".join(_plain(v) for v in value)
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

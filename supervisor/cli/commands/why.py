@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import click
 
-from supervisor.cli.common import agent_argument, json_option, open_context, print_json
+from supervisor.cli.common import complete_agents, complete_asks, json_option, open_context, print_json
+
+
+def complete_both(ctx: click.Context, param: click.Parameter, incomplete: str) -> Sequence[str]:
+    """Agents, and the asks that wait."""
+    return [*complete_agents(ctx, param, incomplete), *complete_asks(ctx, param, incomplete)]
 
 
 @click.command("why", epilog="Examples: supervisor why tests   |   supervisor why perm-3f2a")
-@agent_argument()
+@click.argument("agent_id", metavar="ID", shell_complete=complete_both)
 @json_option
 def command(agent_id: str, as_json: bool) -> None:
     """Explain an agent, or an ask.

@@ -1,0 +1,42 @@
+"""`supervisor asks --log`: the history, for people and as data."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from supervisor.adapters.places import Places
+from supervisor.cli.main import run
+
+EVENT = {
+    "at": 1796048399829,
+    "event": "answered",
+    "ask": "perm-1",
+    "agent": "kid",
+    "hops": [],
+    "approved": False,
+    "by": {"kind": "user", "who": "ann"},
+    "reason": None,
+}
+
+
+@pytest.fixture
+def log(home: Path) -> None:
+    places = Places(str(home), runtime_dir=None)
+    places.prepare()
+    Path(places.logs, "asks.jsonl").write_text(json.dumps(EVENT) + "\n")
+
+
+def test_people_get_a_local_time_and_plain_words(log: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["asks", "--log"]) == 0
+    at, *rest = capsys.readouterr().out.rstrip("\n").split("\t")
+    assert re.fullmatch(r"2026-\d\d-\d\d \d\d:\d\d:\d\d", at)
+    assert rest == ["answered", "perm-1", "agent=kid approved=no by=user ann"]
+
+
+def test_programs_get_the_line_as_it_is(log: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["asks", "--log", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == EVENT

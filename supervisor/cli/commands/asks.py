@@ -30,7 +30,7 @@ def command(ask_id: str | None, history: bool, as_json: bool) -> None:
         item = desk.find(ask_id)
         print_json(summary(item, entries)) if as_json else click.echo(full_text(item, entries))
         return None
-    waiting = desk.pending()
+    waiting = [p for p in desk.pending() if not p.asker_dead]
     if as_json:
         print_json([summary(p, entries) for p in waiting])
         return None

@@ -23,10 +23,12 @@ def command(as_json: bool) -> None:
     from supervisor.cli.seeing import tell_corrupt
     from supervisor.core.reconcile import Change
     from supervisor.runtime.activation import activate
+    from supervisor.runtime.ask_sweep import sweep_dead
     from supervisor.runtime.panes import sweep_requests
 
     context = open_context()
     sweep_requests(context)
+    sweep_dead(context.parts, context.asks)
     done = activate(context)
     tell_corrupt(context)
     lines: list[tuple[str, Entry, str]] = [("attached", a.entry, a.why) for a in done.attached]

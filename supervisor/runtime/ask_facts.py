@@ -16,7 +16,7 @@ from supervisor.adapters.review_log import ReviewLog
 from supervisor.core.answering import Mode, Presence
 from supervisor.core.ask_wire import Request
 from supervisor.core.entry import Entry
-from supervisor.core.identity import ProcessKey
+from supervisor.core.identity import ProcessKey, Seen, Unreadable
 from supervisor.core.ids import encode
 from supervisor.core.liveness import Now
 from supervisor.core.rules import Authority, Rule
@@ -58,7 +58,7 @@ class AskFacts:
         self._parts = parts
         self._asks = asks
         self._parents: dict[str, bool] = {}
-        self._askers: tuple[int, dict[int, int | None]] = (0, {})
+        self._askers: tuple[int, dict[int, Seen]] = (0, {})
 
     def serving(self, session_id: str, now: Now) -> Judgement:
         """Whether a session serves, by its heartbeat and identity."""
@@ -126,7 +126,8 @@ class AskFacts:
             return True
         if process.get("pidNamespace") != machine.pid_namespace:
             return False
-        return self._ticks_of_asker(pid, now) != ticks
+        seen = self._seen_of_asker(pid, now)
+        return not isinstance(seen, Unreadable) and _ticks_of(seen) != ticks
 
     def lineage(self, entry: Entry, rules: tuple[Rule, ...]) -> list[Authority]:
         """Who decides, from this session up to the root, by what is on record."""
@@ -158,15 +159,18 @@ class AskFacts:
                 return entry
         return None
 
-    def _ticks_of_asker(self, pid: int, now: Now) -> int | None:
+    def _seen_of_asker(self, pid: int, now: Now) -> Seen:
         """Looked at once for each `now`: ten thousand asks may be one process's."""
         at, known = self._askers
         if at != now.monotonic_ns:
             self._askers = (now.monotonic_ns, known := {})
         if pid not in known:
-            known[pid] = self._ticks(pid)
+            known[pid] = self._parts.processes.probe(pid)
         return known[pid]
 
     def _ticks(self, pid: int) -> int | None:
-        seen = self._parts.processes.probe(pid)
-        return seen.start_ticks if isinstance(seen, ProcessKey) else None
+        return _ticks_of(self._parts.processes.probe(pid))
+
+
+def _ticks_of(seen: Seen) -> int | None:
+    return seen.start_ticks if isinstance(seen, ProcessKey) else None

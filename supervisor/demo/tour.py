@@ -111,8 +111,19 @@ class Keeping:
         stage.check("nothing is left", lambda: not stage.rows() and not any(map(runs, pids)))
 
 
+def _leave(number: int, _frame: object) -> None:
+    """The terminal was closed, or we are to end: tidy up first, and say nothing to a terminal that is gone."""
+    if number == signal.SIGHUP:
+        null = os.open(os.devnull, os.O_WRONLY)
+        for fd in (1, 2):
+            os.dup2(null, fd)
+    raise KeyboardInterrupt
+
+
 def main() -> int:
     """Run the tour in a folder that is removed afterwards; the number of things that did not come true."""
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, _leave)
     folder = tempfile.mkdtemp(prefix="supervisor-tour-")
     stage = Stage(folder)
     try:

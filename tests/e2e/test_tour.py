@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -35,3 +36,17 @@ def test_the_tour_comes_true(tmp_path: Path, watch: object, good: str) -> None:
     assert "everything came true" in said
     assert said.count(good) >= 15
     assert list(tmp_path.glob("supervisor-tour-*")) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_tour_whose_terminal_is_closed_tidies_up(tmp_path: Path, number: int) -> None:
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    tour = subprocess.Popen(ARGV, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    assert tour.stdout is not None
+    for line in tour.stdout:
+        if line.startswith("lead: ready"):
+            break
+    tour.send_signal(number)
+    tour.stdout.read()
+    assert tour.wait(PATIENCE) == 130
+    assert list(tmp_path.glob("supervisor-tour-*")) == []  # and nobody is left, as for every test

@@ -18,6 +18,7 @@ AT_ONCE = 5
 ASKS_AT_ONCE = 3
 STOPPED_AT_ONCE = 8
 DECOYS = 40
+AGENTS = 51
 PROMPT = "SLEEP: 3000"
 
 
@@ -188,11 +189,18 @@ def _of(name: str, records: list[Record]) -> Record | None:
     return max(mine, key=lambda r: (is_live(r), r["startedAt"]), default=None)
 
 
+def _wanted(fault: Fault, records: list[Record]) -> Record | None:
+    """Whoever was killed comes back, so that there is always a tree; when all are there, who lives is tried."""
+    live = {r["name"]: r for r in records if is_live(r)}
+    dead = [n for n in sorted({r["name"] for r in records}) if n not in live]
+    names = dead if dead and len(live) < AGENTS else sorted(live)
+    return _of(names[int(fault.dice * len(names))], records) if names else None
+
+
 def _words(fault: Fault, records: list[Record]) -> tuple[str, ...]:
     record, other = _of(fault.on, records), _of(fault.other, records)
-    dead = [n for n in sorted({r["name"] for r in records}) if not is_live(_of(n, records) or {})]
-    if fault.command in ("resume", "launch") and dead:  # whoever was killed comes back, so that there is always a tree
-        record = _of(dead[int(fault.dice * len(dead))], records)
+    if fault.command in ("resume", "launch"):
+        record = _wanted(fault, records)
     parent = ("--parent", other["entryId"]) if other and is_live(other) and fault.dice < 0.7 else ()
     if fault.command == "launch" or record is None:
         name = record["name"] if record else fault.on

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import click
@@ -97,13 +98,17 @@ class _Choice:
     """The command line as a request, given what is on record."""
 
     def __init__(self, context: Context, given: dict[str, object], *, interactive: bool, tmux: bool) -> None:
-        from supervisor.cli.starting import launched_by_an_agent
-
         self._context = context
         self._given = given
         self._interactive = interactive or tmux
         self._seen: Scan | None = None
-        self.inside = launched_by_an_agent(context)
+
+    @cached_property
+    def inside(self) -> bool:
+        """Whether an agent launches: reads the matrix, so it is looked at only where it matters."""
+        from supervisor.cli.starting import launched_by_an_agent
+
+        return launched_by_an_agent(self._context)
 
     def foreground(self, detach: bool, wait_for: str | None) -> bool:
         """Detached when asked, when something is to be waited for, or when an agent launches."""

@@ -163,7 +163,9 @@ class ParentWatch:
             bound_ms=self._bound_ms,
             now=now,
         )
-        self._watch(parent, found, now)
+        # one that is not on record is known by the process alone that the worker's own record names
+        lives = (ref if entry is None else found.lives) if isinstance(found, Held) else None
+        self._watch(parent, lives, now)
         parent.due = now.monotonic_ns + self._wait_ms(parent, found, now) * MS
 
     def _wait_ms(self, parent: _Watched, found: Parent, now: Now) -> int:
@@ -193,8 +195,8 @@ class ParentWatch:
         found = [e for role in ("worker", "master") if (e := self._parts.store.read(f"{role}-{encode(session)}"))]
         return max(found, key=lambda e: (is_live(e), e.started_at), default=None)
 
-    def _watch(self, parent: _Watched, found: Parent, now: Now) -> None:
-        process = found.lives.process if isinstance(found, Held) and found.lives else None
+    def _watch(self, parent: _Watched, lives: ParentRef | None, now: Now) -> None:
+        process = lives.process if lives else None
         key = process.key if process and comparable(process.machine, now.machine) else None
         if key == parent.key:
             return

@@ -14,10 +14,11 @@ from msgspec import Struct
 
 from supervisor.core.entry import Entry, ParentRef, as_parent, is_live
 from supervisor.core.errors import BadInput, Refused
-from supervisor.core.identity import ProcessKey, same_process
+from supervisor.core.identity import Gone, ProcessKey, ProcessRef, same_process
 from supervisor.core.ids import session_id
 from supervisor.core.liveness import comparable
 from supervisor.runtime.compose import Context
+from supervisor.runtime.parts import Parts
 
 _MAX_DEPTH = 4096
 
@@ -31,8 +32,12 @@ class Parentage(Struct, frozen=True):
     """The agent that this launcher runs inside of, if it really does."""
 
 
-def by_flags(session: str | None, pid: str | None, entries: Sequence[Entry]) -> Parentage:
-    """`--parent-session` and `--parent-pid`: a parent that need not be on record. Malformed: ignored, one warning."""
+def by_flags(parts: Parts, session: str | None, pid: str | None, entries: Sequence[Entry]) -> Parentage:
+    """`--parent-session` and `--parent-pid`: a parent that need not be on record. Malformed: ignored, one warning.
+
+    Raises:
+        Refused: no process of that pid can be seen; a bare pid would prove nothing later.
+    """
     if session is None:
         return Parentage(None, "--parent-pid alone names no parent (give --parent-session too); launched as a master")
     try:
@@ -45,7 +50,24 @@ def by_flags(session: str | None, pid: str | None, entries: Sequence[Entry]) -> 
     number = positive_pid(pid)
     if pid is not None and number is None:
         return Parentage(None, f"--parent-pid {pid[:40]!r} is no positive pid: ignored; launched as a master")
-    return Parentage(ParentRef(session_id=parent_session, pid=number))
+    process = _process(parts, number) if number is not None else None
+    return Parentage(ParentRef(session_id=parent_session, pid=number, process=process))
+
+
+def _process(parts: Parts, pid: int) -> ProcessRef:
+    """The process of that pid, by its identity.
+
+    Raises:
+        Refused: it is gone, or cannot be read.
+    """
+    seen = parts.processes.probe(pid)
+    if isinstance(seen, ProcessKey):
+        return ProcessRef(parts.processes.machine(), seen)
+    why = "there is no such process" if isinstance(seen, Gone) else "that process cannot be read from here"
+    raise Refused(
+        f"--parent-pid {pid}: {why}",
+        hint="Name a process that runs, or give --parent-session alone: the end of that parent is then not noticed",
+    )
 
 
 def positive_pid(raw: str | None) -> int | None:

@@ -106,11 +106,27 @@ def test_a_named_parent_beats_the_one_that_we_run_inside_of(sv: Supervisor) -> N
 
 
 def test_a_parent_that_is_not_on_record_can_be_given_by_session_and_pid(sv: Supervisor) -> None:
-    told = sv.launch("kid", options=("--parent-session", "elsewhere-1", "--parent-pid", "4711"))
+    stranger = sv.canary()
+
+    told = sv.launch("kid", options=("--parent-session", "elsewhere-1", "--parent-pid", str(stranger.pid)))
 
     assert (told["role"], told["parentSessionId"]) == ("worker", "elsewhere-1")
     seen = environment(told["pid"])
-    assert (seen["SUPERVISOR_PARENT_SESSION"], seen["SUPERVISOR_PARENT_PID"]) == ("elsewhere-1", "4711")
+    assert (seen["SUPERVISOR_PARENT_SESSION"], seen["SUPERVISOR_PARENT_PID"]) == ("elsewhere-1", str(stranger.pid))
+    key = sv.record("kid")["parent"]["process"]["key"]
+    assert (key["pid"], key["startTicks"]) == (stranger.pid, stranger.start_ticks), "a pid alone would prove nothing"
+
+
+def test_a_parent_pid_that_is_no_process_is_refused_with_the_way_out(sv: Supervisor) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    named = ("--parent-session", "elsewhere-1", "--parent-pid", str(ended.pid))
+
+    done = sv.run("launch", "--detach", *named, "shell", "--", "sleep", "1000", code=1)
+
+    assert f"--parent-pid {ended.pid}: there is no such process" in done.err
+    assert "--parent-session alone" in done.err
+    assert sv.traces() == []
 
 
 def test_an_unknown_parent_is_not_found_and_nothing_is_started(sv: Supervisor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from supervisor.core import transitions
@@ -236,6 +237,22 @@ def test_a_bare_pid_proves_nothing() -> None:
     other = stage.add("lone", parent=ParentRef(session_id="session-nowhere", pid=4_000_000), role="worker")
     family.go(2 * SILENCE_MS)
     assert stage.on_disk(other).status == "running"
+
+
+@pytest.mark.parametrize("poll_only", [False, True])
+def test_the_end_of_a_parent_that_is_not_on_record_is_learned_like_any_other(poll_only: bool) -> None:
+    stage = Stage(poll_only=poll_only)
+    stranger = stage.processes.add(new_session=True)
+    process = ProcessRef(stage.processes.machine(), stranger)
+    parent = ParentRef(session_id="session-nowhere", pid=stranger.pid, process=process)
+    child = stage.add("lone", parent=parent, role="worker", agent=RESUMING)
+    stage.go(100)
+    stage.processes.end(stranger.pid, Exit(signal=9))
+    stage.go(1100 if poll_only else 0)
+    stage.turn()
+    grace = grace_of(stage.on_disk(child))
+    assert grace is not None
+    assert grace.evidence == f"pid {stranger.pid} is gone, and session-nowhere is not on record"
 
 
 def test_a_parent_of_the_same_keeper_that_is_killed_loses_its_worker_in_the_same_turn() -> None:

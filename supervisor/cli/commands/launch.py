@@ -205,7 +205,7 @@ class _Choice:
             return named_parent(wanted, entries)
         session, pid = _text(self._given["parent_session"]), _text(self._given["parent_pid"])
         if session is not None or pid is not None:
-            found = by_flags(session, pid, entries)
+            found = by_flags(self._context.parts, session, pid, entries)
         else:
             found = from_environment(self._context, entries)
         if found.warning:

@@ -65,7 +65,7 @@ def release(parts: Parts, worker: Entry) -> Entry | Fence:
         fence = release_fence(now, seen.judgements)
         if fence is not None:
             return fence
-        written = parts.store.replace_if_unchanged(now, transitions.wanted_down(now, grace_ms=None))
+        written = parts.store.want_down(now, grace_ms=None)
         if isinstance(written, Entry):
             parts.bells.ring(written.keeper.keeper_id)
             return written

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence, Set
 from msgspec import Struct
 
 from supervisor.adapters.clock import pause
-from supervisor.core import transitions
 from supervisor.core.entry import Entry, is_live
 from supervisor.core.identity import Gone, ProcessKey, same_process
 from supervisor.core.liveness import Verdict, comparable
@@ -24,7 +23,7 @@ from supervisor.runtime.scan import Scan
 from supervisor.runtime.tree_end import kill_tree, names
 
 _TRIES = 16
-_RING_EVERY = 32
+_RING_EVERY = 8
 _FIRST_LOOK_S, _LAST_LOOK_S = 0.002, 0.05
 
 
@@ -129,7 +128,7 @@ def _stop_group(context: Context, group: Sequence[Entry], seen: Scan, grace_ms: 
 def _want_down(context: Context, entry: Entry, grace_ms: int | None) -> Entry:
     """The wish is on disk before anybody is told: it survives the keeper. Lost races are read again."""
     for _ in range(_TRIES):
-        result = context.store.replace_if_unchanged(entry, transitions.wanted_down(entry, grace_ms=grace_ms))
+        result = context.store.want_down(entry, grace_ms=grace_ms)
         if isinstance(result, Entry):
             return result
         if result.current is None or not is_live(result.current):
@@ -146,6 +145,7 @@ def _await_ends(context: Context, asked: Sequence[Entry], grace_ms: int | None, 
     deadline = clock.monotonic_ns() + (grace + KILL_WAIT_MS + STOP_REPLY_MS) * MS
     look = _FIRST_LOOK_S
     while waiting:
+        before = len(waiting)
         for key in tuple(context.store.changed(waiting.values())):
             entry = context.store.read(key)
             if entry is None or not is_live(entry):
@@ -157,8 +157,8 @@ def _await_ends(context: Context, asked: Sequence[Entry], grace_ms: int | None, 
                 done.append(Stopped(waiting.pop(key), "stopped", why))
         if not waiting or clock.monotonic_ns() >= deadline:
             break
+        look = _FIRST_LOOK_S if len(waiting) < before else min(look * 1.1, _LAST_LOOK_S)
         pause(look)
-        look = min(look * 1.1, _LAST_LOOK_S)
     return [*done, *(_no_answer(context, e) for e in waiting.values())]
 
 

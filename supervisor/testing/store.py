@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from supervisor.core.entry import Entry
 from supervisor.core.ports import Conflict
+from supervisor.core.transitions import wanted_down
 
 
 class _Disk:
@@ -85,6 +86,10 @@ class MemoryStore:
             written = replace(after, revision=expected.revision + 1)
             self._write(expected.key, written)
             return written
+
+    def want_down(self, expected: Entry, *, grace_ms: int | None) -> Entry | Conflict:
+        """The same entry, wanted down."""
+        return self.replace_if_unchanged(expected, wanted_down(expected, grace_ms=grace_ms))
 
     def touch(self, expected: Entry, heartbeat_at: int) -> Entry | None:
         """Renew `heartbeatAt` without a new revision; None when it is not the expected record any more."""

@@ -355,3 +355,58 @@ def test_a_wish_that_meets_the_renewal_of_the_heartbeat_is_taken_in_and_counted(
     theirs.replace_if_unchanged(read, replace(read, want="down"))
     record.touch(entry.heartbeat_at + 1)
     assert (record.entry.want, record.taken, list(ours.changed([record.entry]))) == ("down", 1, [])
+
+
+# -- stop wishes
+
+
+def wished(store: EntryFiles) -> Entry:
+    store.create(ENTRY)
+    wanted = store.want_down(ENTRY, grace_ms=None)
+    assert isinstance(wanted, Entry)
+    return wanted
+
+
+def test_a_wish_leaves_the_record_as_it_is_and_the_next_write_takes_it_in(store: EntryFiles, matrix: Path) -> None:
+    wanted = wished(store)
+    assert [f"{ENTRY.key}.down", f"{ENTRY.key}.json"] == names(matrix)
+    assert file_of(matrix).read_bytes() == encode_entry(ENTRY)
+    assert stat.S_IMODE((matrix / f"{ENTRY.key}.down").stat().st_mode) == 0o600
+    store.replace_if_unchanged(wanted, wanted)
+    assert [f"{ENTRY.key}.json"] == names(matrix)
+
+
+def test_a_wish_that_its_record_has_outlived_says_nothing(store: EntryFiles, matrix: Path) -> None:
+    """A writer was killed between the new record and the removal of the wish."""
+    wanted = wished(store)
+    wish = (matrix / f"{ENTRY.key}.down").read_bytes()
+    store.replace_if_unchanged(wanted, replace(wanted, want="up"))
+    (matrix / f"{ENTRY.key}.down").write_bytes(wish)
+    reader = open_store(matrix)
+    found = reader.read(ENTRY.key)
+    assert found is not None
+    assert (found.want, found.revision) == ("up", 3)
+    assert isinstance(reader.replace_if_unchanged(found, found), Entry)
+    assert [f"{ENTRY.key}.json"] == names(matrix)
+
+
+def test_a_torn_wish_is_none(store: EntryFiles, matrix: Path) -> None:
+    wished(store)
+    (matrix / f"{ENTRY.key}.down").write_bytes(b'{"entryId": "entr')
+    assert (store.read(ENTRY.key), list(open_store(matrix).list())) == (ENTRY, [ENTRY])
+    assert isinstance(store.want_down(ENTRY, grace_ms=None), Entry)
+
+
+def test_a_wish_for_a_record_that_was_set_aside_is_not_for_the_next_one(store: EntryFiles, matrix: Path) -> None:
+    wished(store)
+    file_of(matrix).write_bytes(b"{ evidence")
+    assert store.read(ENTRY.key) is None
+    store.create(ENTRY)
+    assert open_store(matrix).read(ENTRY.key) == ENTRY
+
+
+def test_a_wish_in_the_same_instant_as_the_record_is_seen(store: EntryFiles, matrix: Path) -> None:
+    """The file system's clock is coarse: the record's time moves even where its clock does not."""
+    store.create(ENTRY)
+    open_store(matrix).want_down(ENTRY, grace_ms=None)
+    assert [ENTRY.key] == list(store.changed([ENTRY]))

@@ -212,6 +212,90 @@ def test_no_update_is_lost_when_everybody_retries(matrix: Matrix) -> None:
     assert (found.heartbeat_at, found.revision) == (30, 31)
 
 
+# -- want_down
+
+
+def test_a_wish_is_the_next_revision_for_everybody(matrix: Matrix) -> None:
+    store = matrix.open()
+    store.create(ENTRY)
+    wanted = landed(store.want_down(ENTRY, grace_ms=250))
+    assert replace(ENTRY, want="down", stop_grace_ms=250, revision=2) == wanted
+    reader = matrix.open()
+    assert (reader.read(ENTRY.key), list(reader.list())) == (wanted, [wanted])
+
+
+def test_a_wish_conflicts_with_what_came_before_it(matrix: Matrix) -> None:
+    mine, theirs = matrix.open(), matrix.open()
+    mine.create(ENTRY)
+    current = landed(theirs.replace_if_unchanged(ENTRY, replace(ENTRY, heartbeat_at=9)))
+    assert Conflict(current) == mine.want_down(ENTRY, grace_ms=None)
+    assert Conflict(None) == mine.want_down(OTHER, grace_ms=None)
+    assert current == mine.read(ENTRY.key)
+
+
+def test_who_has_not_seen_a_wish_does_not_undo_it(matrix: Matrix) -> None:
+    """Neither by a change, nor by a heartbeat in place, nor by a removal."""
+    mine, theirs = matrix.open(), matrix.open()
+    mine.create(ENTRY)
+    wanted = landed(theirs.want_down(ENTRY, grace_ms=None))
+    assert Conflict(wanted) == mine.replace_if_unchanged(ENTRY, replace(ENTRY, heartbeat_at=9))
+    assert (mine.touch(ENTRY, ENTRY.heartbeat_at + 1), mine.remove_if_unchanged(ENTRY)) == (None, False)
+    assert (wanted, [ENTRY.key]) == (matrix.open().read(ENTRY.key), list(mine.changed([ENTRY])))
+
+
+def test_a_change_takes_a_wish_in(matrix: Matrix) -> None:
+    mine, theirs = matrix.open(), matrix.open()
+    mine.create(ENTRY)
+    theirs.want_down(ENTRY, grace_ms=250)
+    wanted = mine.read(ENTRY.key)
+    assert wanted is not None
+    assert list(mine.changed([wanted])) == []
+    touched = mine.touch(wanted, ENTRY.heartbeat_at + 1)
+    assert touched is not None
+    written = landed(mine.replace_if_unchanged(touched, replace(touched, name="ended")))
+    assert (written.want, written.stop_grace_ms, written.revision) == ("down", 250, 3)
+    assert written == matrix.open().read(ENTRY.key)
+    assert written.heartbeat_at == ENTRY.heartbeat_at + 1
+
+
+def test_a_wish_after_a_wish_counts(matrix: Matrix) -> None:
+    store = matrix.open()
+    store.create(ENTRY)
+    first = landed(store.want_down(ENTRY, grace_ms=9_000))
+    second = landed(store.want_down(first, grace_ms=0))
+    assert (second.stop_grace_ms, second.revision) == (0, 3)
+    assert Conflict(second) == store.want_down(first, grace_ms=5)
+    assert second == matrix.open().read(ENTRY.key)
+
+
+def test_a_wish_goes_with_its_record(matrix: Matrix) -> None:
+    store = matrix.open()
+    store.create(ENTRY)
+    assert store.remove_if_unchanged(landed(store.want_down(ENTRY, grace_ms=None)))
+    store.create(ENTRY)
+    assert matrix.open().read(ENTRY.key) == ENTRY
+
+
+def test_of_a_wish_and_a_change_at_once_none_is_lost(matrix: Matrix) -> None:
+    store = matrix.open()
+    store.create(ENTRY)
+
+    def insist(number: int) -> None:
+        mine = matrix.open()
+        while True:
+            entry = mine.read(ENTRY.key)
+            assert entry is not None
+            changed = replace(entry, heartbeat_at=entry.heartbeat_at + 1)
+            wish = number % 2 and mine.want_down(entry, grace_ms=number)
+            if isinstance(wish or mine.replace_if_unchanged(entry, changed), Entry):
+                return
+
+    race(6, lambda n: [insist(n) for _ in range(5)])
+    found = store.read(ENTRY.key)
+    assert found is not None
+    assert (found.want, found.heartbeat_at, found.revision) == ("down", ENTRY.heartbeat_at + 15, 31)
+
+
 # -- remove_if_unchanged
 
 

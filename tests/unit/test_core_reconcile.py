@@ -16,7 +16,7 @@ from supervisor.core.entry import (
     Status,
 )
 from supervisor.core.launch_plan import RestartPlan
-from supervisor.core.liveness import Judgement, Verdict
+from supervisor.core.liveness import Judgement, Now, Verdict, judge
 from supervisor.core.profile import Policy
 from supervisor.core.reconcile import Action, Attach, Change, Remove, reconcile
 from supervisor.core.timing import ENDED_RETENTION_MS, RESUMABLE_RETENTION_MS
@@ -181,6 +181,24 @@ def test_an_orphan_found_dead_stays_resumable_and_is_not_started_again(policy: P
 def test_an_orphan_found_dead_that_cannot_be_resumed_is_closed() -> None:
     entry = orphan(resumes=False)
     assert [a.after.status for a in plan(entry, DEAD) if isinstance(a, Change)] == ["closed"]
+
+
+@pytest.mark.parametrize("status", LIVE)
+def test_a_reboot_leaves_nothing_unknown_and_nothing_for_ever(status: Status) -> None:
+    """Adopted and never taken up, for one: its keeper went with the boot."""
+    entry = running(status=status, resumes=True)
+    now = Now(replace(MACHINE, boot_id="boot-2"), NOW, 1)
+    (found,) = plan(entry, judge(entry, agent=None, keeper=None, beat=None, now=now), boot_id="boot-2")
+    assert isinstance(found, Change)
+    aged = replace(found.after, state=replace(found.after.state, since=NOW - RESUMABLE_RETENTION_MS - 1))
+    assert [Remove] == [type(a) for a in plan(aged, ABSENT, boot_id="boot-2")]
+
+
+@pytest.mark.parametrize("status", LIVE)
+def test_what_cannot_be_judged_from_here_is_kept_however_old(status: Status) -> None:
+    """It may live: without its record a second agent could be started in its session."""
+    entry = replace(make_entry(status=status), started_at=1, heartbeat_at=1)
+    assert plan(entry, UNKNOWN) == ()
 
 
 def test_every_entry_is_planned_for_on_its_own() -> None:

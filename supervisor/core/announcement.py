@@ -29,18 +29,21 @@ class NewAsk(Struct, frozen=True, kw_only=True):
 
 
 class NewOrphan(Struct, frozen=True, kw_only=True):
-    """One agent that has lost its parent. `until`: how long it may be adopted, epoch ms."""
+    """One agent that has lost its parent. `parent`: that session; `until`: how long it may be adopted, epoch ms."""
 
     agent: str
+    parent: str
     evidence: str
     until: int
 
 
 def orphans_line(orphans: Sequence[NewOrphan]) -> str:
-    """For a notification: the first by name and evidence, the others counted."""
-    first, more = orphans[0], len(orphans) - 1
-    who = one_line(first.agent, 40) + (f" and {more} more have lost their parent" if more else " has lost its parent")
-    return f"{who} ({one_line(first.evidence, 80)}): supervisor orphans"
+    """For a notification about those of one parent: the first by name, the others counted."""
+    first, count = orphans[0], len(orphans)
+    who, why = one_line(first.agent, 40), one_line(first.evidence, 80)
+    if count == 1:
+        return f"{who} has lost its parent ({why}): supervisor orphans"
+    return f"{count} agents have lost their parent ({why}), {who} and {count - 1} more: supervisor orphans"
 
 
 def orphan_variables(orphans: Sequence[NewOrphan]) -> Mapping[str, str]:

@@ -1,8 +1,8 @@
 """Tells a person who is not looking that an ask waits, or that an agent has lost its parent.
 
 By title and bell, tmux, the user's command, the desktop. Owns the title while it is set, and the helper processes of
-one announcement at a time. Each ask and each orphan is announced once; those that come while helpers run are announced
-together. Never blocks; what fails is only not told: no ask depends on it.
+one announcement at a time. Each ask and each orphan is announced once, all orphans of one parent together; those that come
+while helpers run are announced together. Never blocks; what fails is only not told: no ask depends on it.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class Announcer:
 
     def orphaned(self, entry: Entry) -> None:
         """An agent has lost its parent, and may be adopted."""
-        grace = grace_of(entry)
+        grace, lost = grace_of(entry), entry.parent.session_id if entry.parent else ""
         if grace is not None:
-            self._orphans.append(NewOrphan(agent=entry.name, evidence=grace.evidence, until=grace.until))
+            self._orphans.append(NewOrphan(agent=entry.name, parent=lost, evidence=grace.evidence, until=grace.until))
 
     def turn(self, now: Now, *, waiting: int) -> None:
         """One announcement after the other; the title goes when nothing waits any more."""
@@ -98,7 +98,9 @@ class Announcer:
         if self._helpers:
             return None
         if self._orphans:
-            orphans, self._orphans = self._orphans, []
+            lost = self._orphans[0].parent
+            orphans = [o for o in self._orphans if o.parent == lost]
+            self._orphans = [o for o in self._orphans if o.parent != lost]
             text = orphans_line(orphans)
             return self._start(now, [self._command() or self._desktop(text)], orphan_variables(orphans))
         if self._new is None or not waiting:

@@ -78,6 +78,24 @@ def test_orphans_are_offered_one_is_adopted_and_one_is_released(sv: Supervisor, 
     assert [events.count(e) for e in (("orphaned", "c1"), ("orphaned", "c2"), ("adopted", "c1"))] == [1, 1, 1]
 
 
+def test_all_workers_of_a_tree_that_lose_their_lead_are_one_notification(sv: Supervisor) -> None:
+    told = sv.work / "told"
+    tell = sv.script("tell", f'echo "$SUPERVISOR_ORPHANS $SUPERVISOR_ORPHAN_EVIDENCE" >> "{told}"')
+    sv.run("settings", "set", "notify.command", json.dumps([str(tell)]))
+    names = [f"k{n}" for n in range(10)]
+    sleeper = {"profile": "shell", "args": ["sleep", "1000"]}
+    sv.tree_file({"lead": sleeper, **{n: {**sleeper, "parent": "lead"} for n in names}})
+    sv.run("up", "--detach", "team.toml")
+    kill(sv.pid("lead"))
+
+    wait_for(lambda: told.exists() and told.read_text(), "the notification")
+    for name in names:
+        grace(sv, name)
+        assert sv.transcript(name).count("its parent is lost") == 1
+    sv.run("down", "team.toml")  # whatever was still to be told has been
+    assert told.read_text() == "10 lead killed by KILL\n"
+
+
 def test_an_ask_that_waits_moves_to_the_adopting_parent(sv: Supervisor) -> None:
     """R5. The orphan's own child has asked; its ask comes back from the lead, waits, and goes to the new parent."""
     sv.setting("asks.mode", "hold")

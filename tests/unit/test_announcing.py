@@ -23,7 +23,7 @@ from supervisor.core.announcement import (
     variables,
 )
 from supervisor.core.ask_wire import Request
-from supervisor.core.entry import Entry, Grace, Resumable, Terminal
+from supervisor.core.entry import Entry, Grace, ParentRef, Resumable, Terminal
 from supervisor.runtime.announcing import HELPER_MS, Announcer
 from supervisor.runtime.compose import from_environment
 from supervisor.testing import FakeClock, FakeProcessTable, FakeSignals, FakeSpawner, make_entry
@@ -244,33 +244,52 @@ def test_one_popup_at_a_time_and_it_is_not_ended_like_a_notification() -> None:
 # -- orphans
 
 
-def orphan(name: str, evidence: str = "lead: pid 3 is gone") -> Entry:
-    entry = make_entry(name)
+def orphan(name: str, evidence: str = "lead: pid 3 is gone", parent: str = "session-lead") -> Entry:
+    entry = make_entry(name, parent=ParentRef(session_id=parent))
     return replace(
         entry, state=Resumable(since=1, agent=entry.agent, grace=Grace(until=77, until_ns=1, evidence=evidence))
     )
 
 
+def told_of_orphans(desk: Desk) -> list[dict[str, str]]:
+    return [{k: v for k, v in r.env.items() if k.startswith("SUPERVISOR_")} for r in desk.spawner.requests]
+
+
 def test_agents_that_have_lost_their_parent_are_told_together_and_once() -> None:
     desk = Desk(command=("/bin/tell",), kind="detached")
-    for name in ("tests", "docs"):
+    for name in ("tests", *(f"kid{n}" for n in range(9))):
         desk.announcer.orphaned(orphan(name))
     desk.turn(0)
     desk.turn(0)
-    (request,) = desk.spawner.requests
-    told = {k: v for k, v in request.env.items() if k.startswith("SUPERVISOR_")}
-    assert (request.argv, told) == (
-        ("/bin/tell",),
+    assert told_of_orphans(desk) == [
         {
             "SUPERVISOR_ORPHAN_AGENT": "tests",
             "SUPERVISOR_ORPHAN_EVIDENCE": "lead: pid 3 is gone",
             "SUPERVISOR_ORPHAN_UNTIL": "77",
-            "SUPERVISOR_ORPHANS": "2",
-        },
-    )
+            "SUPERVISOR_ORPHANS": "10",
+        }
+    ]
+
+
+def test_those_of_another_parent_are_told_on_their_own() -> None:
+    desk = Desk(command=("/bin/tell",), kind="detached")
+    for name, parent in (("tests", "lead"), ("docs", "boss"), ("lint", "lead")):
+        desk.announcer.orphaned(orphan(name, f"{parent}: pid 3 is gone", f"session-{parent}"))
+    desk.turn(0)
+    desk.table.end(desk.spawner.started[0])
+    desk.turn(0)
+    told = [(t["SUPERVISOR_ORPHAN_EVIDENCE"], t["SUPERVISOR_ORPHANS"]) for t in told_of_orphans(desk)]
+    assert told == [("lead: pid 3 is gone", "2"), ("boss: pid 3 is gone", "1")]
+
+
+def test_a_notification_says_how_many_have_lost_whom() -> None:
+    orphans = [NewOrphan(agent=f"kid{n}", parent="s", evidence="lead: pid 3 is gone", until=1) for n in range(10)]
+    assert orphans_line(orphans[:1]) == "kid0 has lost its parent (lead: pid 3 is gone): supervisor orphans"
+    many = "10 agents have lost their parent (lead: pid 3 is gone), kid0 and 9 more: supervisor orphans"
+    assert orphans_line(orphans) == many
 
 
 def test_the_line_of_an_orphan_drives_no_terminal() -> None:
-    found = orphans_line([NewOrphan(agent=EVIL, evidence=EVIL, until=1)])
+    found = orphans_line([NewOrphan(agent=EVIL, parent=EVIL, evidence=EVIL, until=1)])
     assert not re.search(r"[\x00-\x1f]", found)
     assert found.endswith("supervisor orphans")

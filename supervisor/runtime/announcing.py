@@ -1,8 +1,8 @@
 """Tells a person who is not looking that an ask waits, or that an agent has lost its parent.
 
 By title and bell, tmux, the user's command, the desktop. Owns the title while it is set, and the helper processes of
-one announcement at a time. Each ask and each orphan is announced once, all orphans of one parent together; those that come
-while helpers run are announced together. Never blocks; what fails is only not told: no ask depends on it.
+one announcement at a time. Each ask and each orphan is announced once, all orphans of one parent together; those that
+come while helpers run are announced together. Never blocks; what fails is only not told: no ask depends on it.
 """
 
 from __future__ import annotations

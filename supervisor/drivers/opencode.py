@@ -239,9 +239,12 @@ class OpencodeSpeaker:
         return looks
 
     def _listed(self, came: Reply) -> Effects:
-        if came.status != 200 or not isinstance(came.body, list):
+        """One that did not come is asked for again at the next heartbeat; one that cannot be read may hold an ask."""
+        if came.status != 200:
             return ()
-        return tuple(effect for ask in came.body if isinstance(ask, dict) for effect in self._asked(ask))
+        if not isinstance(came.body, list) or not all(isinstance(ask, dict) for ask in came.body):
+            return (Broken("opencode's list of permission requests cannot be read"),)
+        return tuple(effect for ask in came.body for effect in self._asked(ask))
 
     def _looked(self, came: Reply) -> Effects:
         """An answer of idle to a turn that was just begun may be older than its beginning."""

@@ -22,7 +22,7 @@ from supervisor.drivers.links import Around, Garbled
 from supervisor.drivers.opencode import Connected, Lost, Reply, Request
 
 MAX_BODY = 32 * 1024 * 1024
-"""Of a reply, and of one event; a longer event is not read, but what it may have asked is looked for."""
+"""Of a reply, and of one event; a longer event cannot be read."""
 
 REPLY_WAIT_S = 30.0
 """For the slowest reply; usual ones take a hundredth."""
@@ -50,6 +50,9 @@ HEARD = frozenset(
         "session.idle",
     }
 )
+LOOK_AGAIN = {"type": "server.heartbeat", "properties": {}}
+"""In place of an event that cannot be read: what it may have asked is looked for."""
+
 _LISTENS = re.compile(rb"opencode server listening on http://127\.0\.0\.1:([0-9]{1,5})\s*\Z")
 _CONFIG_VARIABLE = "OPENCODE_CONFIG_CONTENT"
 
@@ -159,10 +162,8 @@ class OpencodeLink:
         data, too_long = bytearray(), False
         while line := response.readline(MAX_BODY):
             if line in (b"\n", b"\r\n"):
-                event = _event(bytes(data))
-                if too_long:
-                    self._post({"type": "server.heartbeat", "properties": {}})  # look again for what it may have told
-                elif event is not None:
+                event = LOOK_AGAIN if too_long else _event(bytes(data))
+                if event is not None:
                     self._post(event)
                 data, too_long = bytearray(), False
             elif line.startswith(b"data:") or not line.endswith(b"\n"):
@@ -188,13 +189,15 @@ def merged(given: str | None) -> dict[str, Any] | None:
     return {**CONFIG, **theirs, "permission": permission}
 
 
-def _event(data: bytes) -> dict[str, Any] | None:
-    """An event that is listened to."""
+def _event(data: bytes) -> Mapping[str, Any] | None:
+    """An event that is listened to; None for others, and for a comment."""
+    if not data:
+        return None
     event: Any = _json(data)
     kind = event.get("type") if isinstance(event, dict) else None
-    if isinstance(kind, str) and kind in HEARD and isinstance(event.get("properties"), dict):
-        return dict(event)
-    return None
+    if isinstance(kind, str) and kind not in HEARD:
+        return None
+    return event if isinstance(kind, str) and isinstance(event.get("properties"), dict) else LOOK_AGAIN
 
 
 def _json(data: bytes) -> Any:

@@ -55,6 +55,7 @@ PROMISES: Mapping[str, tuple[str, ...]] = {
         "test_nothing_runs_when_the_hook_prints_garbage",
         "test_nothing_runs_when_an_answer_is_garbled_or_who_relays_it_hangs",
         "test_a_garbled_answer_of_a_driver_runs_nothing",
+        "test_an_ask_that_reaches_the_driver_garbled_runs_nothing_and_ends_it",
     ),
     "its own sub-session asks": (
         "test_an_ask_of_a_sub_agent_passes_a_headless_parent_on_its_way_to_the_root",

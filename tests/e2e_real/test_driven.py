@@ -1,16 +1,15 @@
 """Real CLIs behind their drivers: the same promises for each, whatever its protocol."""
 
 import shlex
-import shutil
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.e2e_real.between import garbles
 from tests.e2e_real.clis import DUMMY_KEY
-from tests.e2e_real.driven import BUSY, CLAUDE, CODEX, GEMINI, KINDS, MARK, Kind, cli_of, tool
+from tests.e2e_real.driven import BUSY, CLAUDE, CODEX, KINDS, MARK, OPENCODE, Kind, cli_of, tool
 from tests.e2e_real.homes import KEY
 from tests.e2e_real.processes import below, command, environ, kill, runs, send, until, watched_command_lines
 from tests.e2e_real.rig import Rig, Row, kill_keeper
@@ -226,29 +225,8 @@ def test_a_hung_and_then_killed_driver_runs_nothing_and_leaves_nothing(rig: Rig,
     over(rig)
 
 
-GARBLER = """#!{python}
-import os, pathlib, subprocess, sys, threading
-cli = subprocess.Popen([{real!r}, *sys.argv[1:]], stdin=subprocess.PIPE)
-threading.Thread(target=lambda: os._exit(cli.wait()), daemon=True).start()
-for line in sys.stdin.buffer:
-    answers = b'"method"' not in line and (b'"result"' in line or b"control_response" in line)
-    cli.stdin.write(line[: len(line) // 2] + b"\\n" if answers else line)
-    cli.stdin.flush()
-    if answers:
-        pathlib.Path({seen!r}).touch()
-"""
-
-
-@pytest.mark.parametrize("kind", [CODEX, CLAUDE, GEMINI], indirect=True, ids=str)
 def test_a_garbled_answer_of_a_driver_runs_nothing(rig: Rig, kind: Kind) -> None:
-    """What stands between driver and CLI lets through half of each answer; opencode is spoken to by HTTP."""
-    seen, name = rig.tmp / "seen", kind.command[0]
-    real = shutil.which(name, path=rig.env["PATH"])
-    garbler = rig.tmp / "between" / name
-    garbler.parent.mkdir()
-    garbler.write_text(GARBLER.format(python=sys.executable, real=real, seen=str(seen)))
-    garbler.chmod(0o755)
-    rig.env["PATH"] = f"{garbler.parent}:{rig.env['PATH']}"
+    seen = garbles(rig, kind, "answer")
     family(rig, kind, kind.asks(MARK))
 
     ask = waiting_ask(rig)
@@ -256,7 +234,35 @@ def test_a_garbled_answer_of_a_driver_runs_nothing(rig: Rig, kind: Kind) -> None
     answer(rig, ask, "allow")
 
     until(seen.exists, "the answer")
+    assert kind is not OPENCODE or rig.hand_off("kid")["code"] == 1, "a server says that it has not understood"
     assert rig.run("stop", "kid").code == 0
+    assert not mark(rig).exists()
+    over(rig)
+
+
+def test_an_ask_that_reaches_the_driver_garbled_runs_nothing_and_ends_it(rig: Rig, kind: Kind) -> None:
+    """Nobody can tell what was asked for: better an end than an agent that waits for ever."""
+    seen = garbles(rig, kind, "ask")
+    _, kid = family(rig, kind, kind.asks(MARK))
+
+    assert rig.hand_off("kid")["code"] == 1
+    assert seen.exists()
+    assert "[error]" in rig.transcript(kid)
+    assert not mark(rig).exists()
+    over(rig)
+
+
+@pytest.mark.parametrize("kind", [OPENCODE], indirect=True, ids=str)
+def test_an_ask_whose_event_was_garbled_is_found_in_the_list(rig: Rig, kind: Kind) -> None:
+    seen = garbles(rig, kind, "event")
+    family(rig, kind, kind.asks(MARK))
+
+    ask = waiting_ask(rig)
+    assert seen.exists()
+    assert ask["value"] == MARK
+    answer(rig, ask, "deny")
+
+    ended(rig, "kid")
     assert not mark(rig).exists()
     over(rig)
 

@@ -201,8 +201,14 @@ def test_an_ask_whose_event_was_lost_is_found_in_the_list_and_asked_once() -> No
 
 
 @pytest.mark.parametrize("body", [None, {}, [5, None], "x"])
-def test_a_list_that_is_none_asks_nothing(body: Any) -> None:
-    assert in_turn().hear(Reply("permissions", 200, body)) == ()
+def test_a_list_that_cannot_be_read_ends_it_for_it_may_hold_an_ask(body: Any) -> None:
+    (end,) = in_turn().hear(Reply("permissions", 200, body))
+    assert end == Broken("opencode's list of permission requests cannot be read")
+
+
+@pytest.mark.parametrize("came", [Reply("permissions", 500), Reply("permissions", 0, None, "timed out")])
+def test_a_list_that_does_not_come_is_waited_for(came: Reply) -> None:
+    assert in_turn().hear(came) == ()
 
 
 def test_asks_are_looked_for_at_each_heartbeat_of_the_server() -> None:

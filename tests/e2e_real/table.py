@@ -45,6 +45,11 @@ PROMISES: Mapping[str, tuple[str, ...]] = {
         "test_a_pi_child_that_nobody_serves_is_told_the_truth",
         "test_with_nobody_to_decide_it_is_refused_and_that_is_no_users_will",
     ),
+    "parent killed while it waits: refused": (
+        "test_an_ask_ends_when_the_parent_and_its_keeper_are_killed",
+        "test_a_pi_childs_ask_ends_when_the_parent_and_its_keeper_are_killed",
+        "test_an_ask_ends_when_the_driven_childs_parent_and_its_keeper_are_killed",
+    ),
     "adapter killed or hung: it does not run": (
         "test_nothing_runs_when_the_hook_is_killed",
         "test_nothing_runs_when_the_hook_hangs",

@@ -154,14 +154,8 @@ def test_an_ask_that_nobody_serves_is_no_refusal_by_the_user(rig: Rig) -> None:
 def test_an_ask_ends_when_the_parent_and_its_keeper_are_killed(rig: Rig) -> None:
     mode(rig, "hold")
     lead, kid = lead_and_kid(rig)
-    ask = waiting_ask(rig)
-    marks = sorted(f"serving/{row['sessionId']}.json" for row in (lead, kid))
-    request = f"sessions/{lead['sessionId']}/requests/{ask['id']}.json"
-    # the kid's too: at its first mark a keeper removes those of dead ones, and what is told of them would be luck
-    until(lambda: files(rig) == [*marks, request], lambda: f"both serve, one ask waits: {files(rig)}")
 
-    kill_keeper(rig.row("lead"))
-    kill(lead["pid"])
+    kill_parent_amid_an_ask(rig, lead, kid)
 
     ended(rig, "kid")
     assert not mark(rig).exists()
@@ -346,6 +340,17 @@ def assert_nobody_decided(told: str, why: str) -> None:
     assert NOBODY in told
     said = told.lower()
     assert [words for words in OF_A_USER if words in said] == []
+
+
+def kill_parent_amid_an_ask(rig: Rig, lead: Row, kid: Row) -> None:
+    """SIGKILL it and its keeper while the one ask of its child waits there."""
+    ask = waiting_ask(rig)
+    marks = sorted(f"serving/{row['sessionId']}.json" for row in (lead, kid))
+    request = f"sessions/{lead['sessionId']}/requests/{ask['id']}.json"
+    # the kid's too: at its first mark a keeper removes those of dead ones, and what is told of them would be luck
+    until(lambda: files(rig) == [*marks, request], lambda: f"both serve, one ask waits: {files(rig)}")
+    kill_keeper(rig.row("lead"))
+    kill(lead["pid"])
 
 
 def ended(rig: Rig, name: str) -> None:

@@ -13,7 +13,20 @@ from tests.e2e_real.driven import BUSY, CLAUDE, CODEX, KINDS, MARK, OPENCODE, Ki
 from tests.e2e_real.homes import KEY
 from tests.e2e_real.processes import below, command, environ, kill, runs, send, until, watched_command_lines
 from tests.e2e_real.rig import Rig, Row, kill_keeper
-from tests.e2e_real.test_asks import NOBODY, REASON, answer, asks, demo, ended, mark, mode, over, waiting_ask
+from tests.e2e_real.test_asks import (
+    NOBODY,
+    REASON,
+    answer,
+    asks,
+    demo,
+    ended,
+    files,
+    kill_parent_amid_an_ask,
+    mark,
+    mode,
+    over,
+    waiting_ask,
+)
 from tests.e2e_real.test_one_agent import (
     AWKWARD,
     MIB,
@@ -132,6 +145,21 @@ def test_with_nobody_to_decide_it_is_refused_and_that_is_no_users_will(rig: Rig,
     told = "\n".join(kind.told_of_tools(rig))
     assert not kind.told or NOBODY in told, told
     over(rig)
+
+
+def test_an_ask_ends_when_the_driven_childs_parent_and_its_keeper_are_killed(rig: Rig, kind: Kind) -> None:
+    lead, kid = family(rig, kind, kind.asks(MARK))
+
+    kill_parent_amid_an_ask(rig, lead, kid)
+
+    ended(rig, "kid")
+    assert not mark(rig).exists()
+    assert "is not serving forwarded permission requests (its process is gone" in rig.transcript(kid)
+    told = "\n".join(kind.told_of_tools(rig))
+    assert not kind.told or NOBODY in told, told
+    assert files(rig, "sessions") == []
+    rig.run("reconcile")
+    rig.assert_no_process_left()
 
 
 def test_a_sub_session_asks_too(rig: Rig, kind: Kind) -> None:

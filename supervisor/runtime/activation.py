@@ -6,7 +6,9 @@ import os
 
 from msgspec import Struct
 
+from supervisor.adapters.clock import pause
 from supervisor.core.reconcile import Attach, Change, Remove
+from supervisor.core.timing import HEARTBEAT_REFRESH_MS, MS, TICK_MS
 from supervisor.runtime.compose import Context
 from supervisor.runtime.scan import Scan, carry_out, plan, scan
 
@@ -21,7 +23,7 @@ class Activated(Struct, frozen=True):
 
 def activate(context: Context) -> Activated:
     """Scan and carry out the plan; waits until a new keeper has claimed what it could."""
-    seen = scan(context.parts)
+    seen = _whole(context)
     done = carry_out(context.parts, plan(context.parts, seen))
     if done.attach:
         from supervisor.runtime.attaching import attach_all
@@ -33,6 +35,20 @@ def activate(context: Context) -> Activated:
         attached = tuple(a for a in done.attach if a.entry.key in keys)
         return Activated(scan(context.parts), done.changed, attached)
     return Activated(scan(context.parts) if done.changed else seen, done.changed, ())
+
+
+def _whole(context: Context) -> Scan:
+    """A scan without gaps: the keeper of a live agent whose record was just set aside writes that anew at its next beat.
+
+    Who did not wait for that would take the agent for one that never was, and start it a second time.
+    """
+    parts = context.parts
+    seen = scan(parts)
+    aside = [path for path, _ in context.store.corrupt if not os.path.lexists(path)]
+    until = parts.clock.monotonic_ns() + (HEARTBEAT_REFRESH_MS + TICK_MS) * MS
+    while any(not os.path.lexists(p) for p in aside) and parts.clock.monotonic_ns() < until:
+        pause(TICK_MS / 1000 / 10)
+    return scan(parts) if aside else seen
 
 
 def claimed(fd: int) -> set[str]:

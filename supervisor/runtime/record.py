@@ -6,11 +6,12 @@ somebody else (a stop, an adoption) has written in between.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from supervisor.core.entry import Entry
+from supervisor.core.entry import Entry, is_live
 from supervisor.core.errors import IllegalMove
 from supervisor.core.ports import EntryStore
 from supervisor.runtime.logs import warn
@@ -80,8 +81,14 @@ class Record:
             warn("a record could not be read, it is read again", agent=self.entry.name, why=str(error))
 
     def refresh(self) -> None:
-        """Take in what others wrote (a stop request, an adoption), then replay our own pending moves."""
+        """Take in what others wrote (a stop request, an adoption), then replay our own pending moves.
+
+        The record of a live agent that was removed or set aside is registered again: who sees none starts a second one.
+        """
         current = self._store.read(self.entry.key)
+        if current is None and is_live(self.entry) and not self.lost:
+            with contextlib.suppress(FileNotFoundError):  # the whole matrix is gone: that is no matter of one record
+                self._register_again()
         if current is None or current == self._on_disk:
             return
         self._rebase(current)

@@ -187,6 +187,21 @@ def test_agents_whose_binary_has_vanished_back_off_and_the_others_run(sv: Superv
     assert {r["status"] for r in sv.ps().values()} == {"closed"}
 
 
+def test_an_up_right_after_a_record_was_torn_starts_no_second_agent(sv: Supervisor) -> None:
+    """I6: the record is set aside, and the keeper that lives writes it anew before anybody concludes anything."""
+    sv.tree_file({"a1": SLEEPER, "a2": SLEEPER})
+    sv.run("up", "team.toml")
+    pids = {sv.pid("a1"), sv.pid("a2")}
+    path = sv.record_path("a1")
+    Supervisor.replace(path, path.read_bytes()[:200])
+
+    told = sv.json("up", "team.toml")
+
+    assert (sorted(told["alreadyRunning"]), told["started"]) == (["a1", "a2"], [])
+    assert {row["pid"] for row in sv.json("ps")} == pids
+    sv.run("down", "team.toml")
+
+
 def test_a_tree_file_is_found_by_default(sv: Supervisor) -> None:
     sv.tree_file({"a1": SLEEPER}, name="supervisor.toml")
 

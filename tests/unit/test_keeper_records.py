@@ -169,6 +169,14 @@ def test_a_record_that_was_removed_under_us_is_registered_again(stage: Stage) ->
     assert (lead.entry.entry_id, "running") == (found.entry_id, found.status)
 
 
+def test_a_record_that_was_removed_is_there_again_within_two_beats_and_not_at_the_next_renewal(stage: Stage) -> None:
+    """Who sees no record starts the agent a second time."""
+    lead = running(stage)
+    assert stage.store.another().remove_if_unchanged(stage.on_disk(lead))
+    stage.go(2000)
+    assert stage.on_disk(lead).generation == lead.entry.generation
+
+
 def test_the_end_of_an_agent_whose_record_was_removed_is_on_record(stage: Stage) -> None:
     lead = running(stage)
     assert stage.store.another().remove_if_unchanged(stage.on_disk(lead))

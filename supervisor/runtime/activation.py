@@ -38,7 +38,7 @@ def activate(context: Context) -> Activated:
 
 
 def _whole(context: Context) -> Scan:
-    """A scan without gaps: the keeper of a live agent whose record was just set aside writes that anew at its next beat.
+    """A scan without gaps: the keeper of a live agent whose record was set aside writes that anew at its next beat.
 
     Who did not wait for that would take the agent for one that never was, and start it a second time.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -17,7 +18,9 @@ def main() -> None:
 
     from supervisor.cli.main import run
 
-    sys.exit(run(words))
+    code = run(words)
+    gc.freeze()  # the end frees everything: a last search for cycles would take longer than the rest of it
+    sys.exit(code)
 
 
 if __name__ == "__main__":

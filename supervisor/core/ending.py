@@ -136,6 +136,11 @@ def describe(hand_off: HandOff) -> str:
     return f"{how}{why}{detail}{_survivors(hand_off.survivors)}"
 
 
+def describe_it(hand_off: HandOff) -> str:
+    """The same as a sentence: `it exited with 3`, `it was killed by TERM (stopped)`."""
+    return f"it {'was ' if hand_off.outcome == 'signaled' else ''}{describe(hand_off)}"
+
+
 def _survivors(survivors: Iterable[str]) -> str:
     names = ", ".join(survivors)
     return f"; still alive: {names}" if names else ""

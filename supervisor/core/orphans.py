@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from supervisor.core.ending import describe
+from supervisor.core.ending import describe, describe_it
 from supervisor.core.entry import Adopted, Entry, Resumable, Starting, WindingDown, grace_of, is_live
 from supervisor.core.fences import Fence
 from supervisor.core.liveness import Judgement, Verdict
@@ -61,7 +61,7 @@ def _life_fence(worker: Entry, judged: Judged) -> Fence | None:
     if worker.parent is None:
         return Fence("no_parent", f"{name} is a master: it has no parent that could be lost", "")
     if not is_live(worker) or seen.verdict is Verdict.DEAD_PID:
-        end = f"it {describe(worker.hand_off)}" if worker.hand_off else seen.evidence
+        end = describe_it(worker.hand_off) if worker.hand_off else seen.evidence
         can = isinstance(state, Resumable) or worker.agent.resume_context is not None
         return Fence("not_alive", f"{name} does not live ({end})", f"supervisor resume {name}" if can else "")
     if seen.verdict is Verdict.UNKNOWN:

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from supervisor.core.ending import describe
+from supervisor.core.ending import describe_it
 from supervisor.core.entry import (
     MAX_DEATHS,
     Adopted,
@@ -274,8 +274,8 @@ def over(entry: Entry, hand_off: HandOff, *, death: Death | None = None, now: in
     if unconfirmed(entry) is not None and hand_off.cause != "stopped":
         if hand_off.outcome == "not_started":
             return rolled_back(entry, f"it could not be started: {hand_off.detail}", now=now)
-        how = describe(replace(hand_off, detail=""))
-        return rolled_back(entry, f"it {how} before it had confirmed its session", now=now)
+        how = describe_it(replace(hand_off, detail=""))
+        return rolled_back(entry, f"{how} before it had confirmed its session", now=now)
     return closed(entry, hand_off, death=death, now=now)
 
 

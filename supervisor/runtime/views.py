@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from supervisor.core.ending import describe
+from supervisor.core.ending import describe, describe_it
 from supervisor.core.entry import (
     Entry,
     Resumable,
@@ -161,7 +161,7 @@ def _state_sentences(entry: Entry, now: int) -> Sequence[str]:
     if (failed := failed_resume(entry)) is not None:
         out.append(f"Its last resume came to nothing: {failed.why}.")
     if entry.hand_off:
-        out.append(f"It {'was ' if entry.hand_off.outcome == 'signaled' else ''}{describe(entry.hand_off)}.")
+        out.append(f"I{describe_it(entry.hand_off)[1:]}.")
     if entry.deaths and is_live(entry):
         last = entry.deaths[-1]
         count = "1 death" if len(entry.deaths) == 1 else f"{len(entry.deaths)} deaths"

@@ -227,6 +227,13 @@ def test_a_resume_that_ends_before_it_was_confirmed_is_taken_back() -> None:
     assert found.why == "it exited with 3 before it had confirmed its session"
 
 
+def test_a_resume_that_is_killed_is_said_so() -> None:
+    running = transitions.spawned(claimed("closed"), make_ref(), now=NOW)
+    after = transitions.over(running, make_hand_off(outcome="signaled", code=None, signal="KILL"), now=NOW)
+    assert (found := failed_resume(after)) is not None
+    assert found.why == "it was killed by KILL before it had confirmed its session"
+
+
 def test_a_resume_that_is_stopped_is_an_end_like_any_other() -> None:
     running = transitions.spawned(claimed("resumable"), make_ref(), now=NOW)
     after = transitions.over(running, make_hand_off(cause="stopped"), now=NOW)

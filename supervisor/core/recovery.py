@@ -6,7 +6,7 @@ it lives and relaunched when it is dead. Everything else is *foreign*: somebody 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -111,6 +111,15 @@ def session_fence(before: Entry, now: Entry | None, judged: Judgement | None) ->
             f"Resume it first: supervisor resume {before.name}",
         )
     return None
+
+
+def downwards(first: Entry, recover: Callable[[Entry], Iterable[Entry]]) -> None:
+    """Recover what is the first one's own, then what is theirs who were resumed by that, each of them once."""
+    queue, seen = [first], {first.entry_id}
+    while queue:
+        new = [e for e in recover(queue.pop(0)) if e.entry_id not in seen]
+        seen.update(e.entry_id for e in new)
+        queue += new
 
 
 def waiting(entries: Sequence[Entry], judged: Judged) -> int:

@@ -20,7 +20,7 @@ from supervisor.core.errors import Fenced, SupervisorError
 from supervisor.core.fences import Fence, refusal
 from supervisor.core.handoffs import addressed_to
 from supervisor.core.ports import SpawnRequest
-from supervisor.core.recovery import Found, find, session_fence
+from supervisor.core.recovery import Found, downwards, find, session_fence
 from supervisor.runtime.activation import Activated, activate
 from supervisor.runtime.adopting import adopt, release
 from supervisor.runtime.agent_request import ResumeRequest
@@ -30,7 +30,6 @@ from supervisor.runtime.starting import Started, start_detached
 from supervisor.runtime.task_list import tasks_or_none
 
 What = Literal["handed_off", "adopted", "resumed", "released", "fenced", "failed", "offered", "left"]
-MAX_DEPTH = 64
 
 
 class Event(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -58,6 +57,8 @@ class Recovery:
         self._told = tell
         self.events: list[Event] = []
         self.resumed: list[Entry] = []
+        """Those resumed that have launched agents themselves: what is theirs comes next."""
+        self._parents: set[str] = set()
 
     def run(self, activated: Activated) -> list[Found]:
         """All that needs no question; what is left is foreign, to be offered.
@@ -66,6 +67,7 @@ class Recovery:
             Fenced: the session in whose name this is done has ended.
         """
         seen = activated.seen
+        self._parents = {e.parent.session_id for e in seen.entries if e.parent}
         self._check_session(seen)
         if self.active is not None:
             self._deliver(self.active, seen)
@@ -155,7 +157,9 @@ class Recovery:
 
     def _result(self, found: Found, result: Started) -> None:
         if result.reached:
-            return self.resumed.append(result.entry)
+            if result.entry.session_id in self._parents:
+                self.resumed.append(result.entry)
+            return None
         if result.why == "lost":
             return self._tell("fenced", found, why="another command was first", fence="claimed")
         failed = failed_resume(result.entry)
@@ -218,15 +222,15 @@ def recover_own(context: Context, session: Entry, tell: Tell) -> list[Event]:
     One that was quick and has ended again meanwhile recovers nobody; that is no error.
     """
     events: list[Event] = []
-    queue = [session]
-    for _ in range(MAX_DEPTH):
-        if not queue:
-            break
-        recovery = Recovery(context, queue.pop(0), tell)
+
+    def recover(active: Entry) -> Sequence[Entry]:
+        recovery = Recovery(context, active, tell)
         with contextlib.suppress(Fenced):
             recovery.run(activate(context))
-        events += recovery.events
-        queue += recovery.resumed
+        events.extend(recovery.events)
+        return recovery.resumed
+
+    downwards(session, recover)
     return events
 
 

@@ -18,7 +18,7 @@ from supervisor.core.entry import (
 )
 from supervisor.core.handoffs import addressed_to, undelivered
 from supervisor.core.liveness import Judgement, Verdict
-from supervisor.core.recovery import Found, find, session_fence, waiting
+from supervisor.core.recovery import Found, downwards, find, session_fence, waiting
 from supervisor.core.tasks import Task
 from supervisor.testing import make_entry, make_hand_off, make_ref
 
@@ -169,6 +169,18 @@ def test_the_session_must_be_there_by_the_very_process() -> None:
         fence = session_fence(LEAD, now, judged)
         assert fence is not None
         assert fence.code == "session_ended"
+
+
+def test_all_who_were_resumed_get_their_own_back_however_many_they_are_and_each_once() -> None:
+    children = {"lead": [agent(f"a{n}") for n in range(100)], "a99": [agent("b"), LEAD]}
+    recovered: list[str] = []
+
+    def recover(active: Entry) -> list[Entry]:
+        recovered.append(active.name)
+        return children.get(active.name, [])
+
+    downwards(LEAD, recover)
+    assert recovered == ["lead", *(f"a{n}" for n in range(100)), "b"]
 
 
 def test_how_many_wait_is_what_a_launch_tells() -> None:

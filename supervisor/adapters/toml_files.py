@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from typing import Any, TypeVar
 
 import msgspec
@@ -35,6 +34,8 @@ def parse_toml(data: bytes, path: str) -> dict[str, Any]:
     Raises:
         BadInput: no TOML (with line and column), or no UTF-8.
     """
+    import tomllib  # most commands find no file to read
+
     try:
         return tomllib.loads(data.decode())
     except UnicodeDecodeError as error:

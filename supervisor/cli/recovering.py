@@ -27,6 +27,7 @@ def say(event: Event) -> None:
 
 def line_of(event: Event) -> str:
     """An event in words."""
+    todo = f". {event.hint}" if event.hint else ""
     return {
         "handed_off": f"{event.name}: {event.why}",
         "adopted": f"{event.name}: adopted",
@@ -35,7 +36,7 @@ def line_of(event: Event) -> str:
         "offered": f"{event.name}: {_state(event)}, {event.why}; {event.command}",
         "left": f"{event.name}: left as it is",
         "failed": f"{event.name} was not resumed: {event.why}",
-        "fenced": f"{event.name} is not recovered: {event.why} [{event.fence}]",
+        "fenced": f"{event.name} is not recovered: {event.why} [{event.fence}]{todo}",
     }[event.event]
 
 
@@ -117,7 +118,7 @@ def _ask(found: Found, recovery: Recovery) -> str:
         if recovery.active is not None:
             choices = {"a": "adopt", **choices}
     if found.fence is not None:
-        click.echo(found.fence.why)
+        click.echo(f"{'cannot':<11}{found.fence.why}")
     prompt = ", ".join(f"[{key}] {what}" for key, what in choices.items())
     try:
         answer = click.prompt(prompt, type=click.Choice(list(choices)), default="l", show_choices=False)

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from supervisor.core.errors import Fenced
+from supervisor.core.errors import Fenced, SupervisorError
 
 FenceCode = Literal[
     "alive",
@@ -43,6 +43,12 @@ class Fence(Struct, frozen=True):
     code: FenceCode
     why: str
     hint: str = ""
+
+
+def met(error: SupervisorError) -> Fence | None:
+    """The fence behind an error, the inverse of `refusal`; None of an error that is no fence."""
+    code, why = error.fields.get("fence"), error.fields.get("why", error.message)
+    return Fence(code, str(why), error.hint) if code in CODES else None
 
 
 def refusal(fence: Fence, what: str = "") -> Fenced:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from supervisor.core.ending import describe_it
 from supervisor.core.entry import Entry, Resumable, WindingDown, is_live
 from supervisor.core.fences import Fence
 from supervisor.core.liveness import Judgement
@@ -65,7 +66,7 @@ def _one(
     fence = _fence(entry, active, tasks) if active is not None and exact else None
     if isinstance(entry.state, Resumable) and not is_live(entry):
         end = entry.state.hand_off
-        evidence = end.detail if end and end.detail else "it has ended"
+        evidence = (end.detail or describe_it(end)) if end else "it has ended"
         return Found(entry=entry, kind="dead", exact=exact, evidence=evidence, fence=fence or _no_context(entry))
     lost = orphaned(entry, entries, judged)
     if lost is None or entry.want == "down" or _is_ending(entry):
@@ -85,7 +86,8 @@ def _no_context(entry: Entry) -> Fence | None:
 
 def _fence(entry: Entry, active: Entry, tasks: Sequence[Task] | None) -> Fence | None:
     """What keeps an agent of the active session from being recovered by itself."""
-    by_name = f"By name it can be: supervisor {'adopt' if is_live(entry) else 'resume'} {entry.name}"
+    how = f"adopt {entry.name} --as {active.name}" if is_live(entry) else f"resume {entry.name}"
+    by_name = f"By name it can be: supervisor {how}"
     stored = entry.state.task_ref if isinstance(entry.state, Resumable) else entry.task_ref
     if stored != entry.task_ref:
         return Fence("task_mismatch", f"the record of {entry.name} says two things about its task", by_name)

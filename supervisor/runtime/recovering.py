@@ -17,7 +17,7 @@ from supervisor.core import transitions
 from supervisor.core.ending import describe
 from supervisor.core.entry import Entry, as_parent, failed_resume
 from supervisor.core.errors import Fenced, SupervisorError
-from supervisor.core.fences import Fence, refusal
+from supervisor.core.fences import Fence, met, refusal
 from supervisor.core.handoffs import addressed_to
 from supervisor.core.ports import SpawnRequest
 from supervisor.core.recovery import Found, downwards, find, session_fence
@@ -33,7 +33,10 @@ What = Literal["handed_off", "adopted", "resumed", "released", "fenced", "failed
 
 
 class Event(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One thing that a recovery did or found, about one agent. `fence`: the code of what stopped it."""
+    """One thing that a recovery did or found, about one agent.
+
+    `fence`: the code of what stopped it, `hint` what to do about that.
+    """
 
     event: What
     name: str
@@ -42,6 +45,7 @@ class Event(Struct, frozen=True, kw_only=True, rename="camel"):
     kind: str = ""
     why: str = ""
     fence: str | None = None
+    hint: str = ""
     command: str | None = None
 
 
@@ -75,7 +79,7 @@ class Recovery:
         own = [f for f in found if f.exact]
         for one in own:
             if one.fence is not None:
-                self._tell("fenced", one, why=one.fence.why, fence=one.fence.code)
+                self._fenced(one, one.fence)
         for one in own:
             if one.automatic and one.kind == "live":
                 self.adopt(one, seen=seen)
@@ -85,7 +89,7 @@ class Recovery:
     def offer(self, found: Found) -> None:
         """Say that this one waits, and which command recovers it; nothing is written."""
         if found.fence is not None:
-            return self._tell("fenced", found, why=found.fence.why, fence=found.fence.code)
+            return self._fenced(found, found.fence)
         name = found.entry.name
         command = f"supervisor resume {name}" if found.kind == "dead" else f"supervisor adopt {name} --as SESSION"
         return self._tell("offered", found, why=found.evidence, command=command)
@@ -115,7 +119,7 @@ class Recovery:
 
     def _outcome(self, what: What, found: Found, result: Entry | Fence) -> None:
         if isinstance(result, Fence):
-            self._tell("fenced", found, why=result.why, fence=result.code)
+            self._fenced(found, result)
         else:
             self._tell(what, found)
 
@@ -128,10 +132,8 @@ class Recovery:
         by_id = {f.entry.entry_id: f for f in dead}
 
         def refused(request: ResumeRequest, error: SupervisorError) -> None:
-            fence = error.fields.get("fence")
-            code = fence if isinstance(fence, str) else None
-            why = str(error.fields.get("why", error.message))
-            self._tell("fenced" if code else "failed", by_id[request.entry_id], why=why, fence=code)
+            found, fence = by_id[request.entry_id], met(error)
+            self._fenced(found, fence) if fence is not None else self._tell("failed", found, why=str(error))
 
         _, results = start_detached(
             self._context,
@@ -161,7 +163,8 @@ class Recovery:
                 self.resumed.append(result.entry)
             return None
         if result.why == "lost":
-            return self._tell("fenced", found, why="another command was first", fence="claimed")
+            hint = f"See: supervisor show {found.entry.name}"
+            return self._fenced(found, Fence("claimed", "another command was first", hint))
         failed = failed_resume(result.entry)
         return self._tell("failed", found, why=failed.why if failed else f"it is {result.entry.status}")
 
@@ -191,10 +194,11 @@ class Recovery:
 
     # -- telling
 
-    def _tell(
-        self, what: What, found: Found, *, why: str = "", fence: str | None = None, command: str | None = None
-    ) -> None:
-        self._emit(_event(what, found.entry, kind=found.kind, why=why, fence=fence, command=command))
+    def _fenced(self, found: Found, fence: Fence) -> None:
+        self._emit(_event("fenced", found.entry, kind=found.kind, why=fence.why, fence=fence))
+
+    def _tell(self, what: What, found: Found, *, why: str = "", command: str | None = None) -> None:
+        self._emit(_event(what, found.entry, kind=found.kind, why=why, command=command))
 
     def _emit(self, event: Event) -> None:
         self.events.append(event)
@@ -202,7 +206,7 @@ class Recovery:
 
 
 def _event(
-    what: What, entry: Entry, *, kind: str = "", why: str = "", fence: str | None = None, command: str | None = None
+    what: What, entry: Entry, *, kind: str = "", why: str = "", fence: Fence | None = None, command: str | None = None
 ) -> Event:
     return Event(
         event=what,
@@ -211,7 +215,8 @@ def _event(
         session_id=entry.session_id,
         kind=kind,
         why=why,
-        fence=fence,
+        fence=fence.code if fence else None,
+        hint=fence.hint if fence else "",
         command=command,
     )
 

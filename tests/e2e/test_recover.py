@@ -87,6 +87,8 @@ def test_a_blocked_task_keeps_its_agents_from_coming_back_by_themselves(sv: Supe
 
     (event,) = map(json.loads, stopped.out.splitlines())
     assert (event["event"], event["name"], event["fence"]) == ("fenced", "kid", "task_blocked")
+    assert event["hint"] == "By name it can be: supervisor resume kid"
+    assert "[task_blocked]. By name it can be: supervisor resume kid" in sv.run("recover", "--as", "lead", code=5).err
     assert "Its task G-7 is blocked: it is not recovered by itself." in sv.run("why", "kid").out
     sv.run("task", "set", "G-7", "open")
     assert events(sv.run("recover", "--as", "lead", "--json").out) == [("resumed", "kid")]

@@ -10,6 +10,7 @@ from supervisor.core.entry import (
     Closed,
     Entry,
     Generation,
+    Grace,
     ParentRef,
     Resumable,
     ResumeContext,
@@ -25,6 +26,7 @@ from supervisor.testing import make_entry, make_hand_off, make_ref
 CONTEXT = ResumeContext(profile="demo", cwd="/work", provider_session_id="s-1")
 ALIVE = Judgement(Verdict.ALIVE, "alive")
 DEAD = Judgement(Verdict.DEAD_PID, "pid 300 is gone", True)
+GRACE = Grace(until=9, until_ns=9, evidence="lead: pid 300 is gone")
 LOST = ParentRef(session_id="session-boss")
 BOSS = make_entry("boss", state=Closed(since=1, hand_off=make_hand_off(outcome="signaled", signal="KILL", code=None)))
 
@@ -145,6 +147,23 @@ def test_a_record_that_says_two_things_about_its_task_is_looked_at_by_a_person()
     (found,) = recover(kid, active=lead)
     assert found.fence is not None
     assert found.fence.code == "task_mismatch"
+
+
+@pytest.mark.parametrize(
+    ("grace", "command"), [(None, "supervisor resume kid"), (GRACE, "supervisor adopt kid --as lead")]
+)
+def test_who_is_kept_back_by_its_task_is_told_of_with_the_command_that_does_it(grace: Any, command: str) -> None:
+    kid = dead("kid", parent=OWN, task_ref="G-8")
+    (found,) = recover(replace(kid, state=replace(kid.state, grace=grace)))
+    assert found.fence is not None
+    assert found.fence.hint == f"By name it can be: {command}"
+
+
+def test_a_dead_one_of_whom_nothing_more_is_known_is_told_of_with_its_end() -> None:
+    entry = dead("kid")
+    end = make_hand_off(outcome="signaled", signal="KILL", code=None, cause="stopped")
+    (found,) = recover(replace(entry, state=replace(entry.state, hand_off=end)))
+    assert found.evidence == "it was killed by KILL (stopped)"
 
 
 def test_who_cannot_be_resumed_is_told_of_with_the_reason() -> None:

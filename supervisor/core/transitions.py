@@ -213,12 +213,17 @@ def under_parent(entry: Entry, *, now: int) -> Entry:
 
 def not_adopted(entry: Entry, *, now: int) -> Entry:
     """Its grace is over: marked before the first signal, so that nobody adopts what is about to end."""
-    return winding_down(entry, "not_adopted", now=now) if grace_of(entry) is not None else entry
+    grace = grace_of(entry)
+    return winding_down(entry, "not_adopted", detail=grace.evidence, now=now) if grace is not None else entry
 
 
 def stopped(entry: Entry, hand_off: HandOff, *, now: int) -> Entry:
     """It was ended by its keeper. An orphan that nobody adopted stays resumable, unless it was wanted down besides."""
-    unwanted = isinstance(entry.state, WindingDown) and entry.state.reason == "not_adopted" and entry.want == "up"
+    state = entry.state
+    unwanted = isinstance(state, WindingDown) and state.reason == "not_adopted" and entry.want == "up"
+    if isinstance(state, WindingDown) and unwanted:
+        why = f"nobody has adopted it ({state.detail})" if state.detail else "nobody has adopted it"
+        hand_off = replace(hand_off, detail=f"{why}; {hand_off.detail}" if hand_off.detail else why)
     if unwanted and entry.agent.resume_context is not None:
         return resumable(entry, hand_off, now=now)
     return closed(entry, hand_off, now=now)

@@ -340,6 +340,7 @@ def test_nobody_came_so_it_is_ended_once_and_stays_resumable() -> None:
     assert state.grace is None
     assert state.hand_off is not None
     assert (state.hand_off.cause, state.hand_off.signal, state.agent) == ("stopped", "TERM", RESUMING)
+    assert state.hand_off.detail.startswith("nobody has adopted it (lead")
     assert family.stage.keeper.agents == []
 
 

@@ -32,6 +32,12 @@ def orphaned(entry: Entry, entries: Sequence[Entry], judged: Judged) -> str | No
     return f"{parent.name} {describe(parent.hand_off) if parent.hand_off else parent.status}"
 
 
+def is_ending(entry: Entry) -> bool:
+    """Whether a live agent is about to be ended: it is wanted down, or it winds down for another reason than a loss."""
+    state = entry.state
+    return entry.want == "down" or (isinstance(state, WindingDown) and state.reason != "parent_lost")
+
+
 def recorded(session: str, entries: Sequence[Entry]) -> Entry | None:
     """What is on record of a session: the live entry, else the latest."""
     found = [e for e in entries if e.session_id == session]
@@ -66,7 +72,7 @@ def _life_fence(worker: Entry, judged: Judged) -> Fence | None:
         return Fence("not_alive", f"{name} does not live ({end})", f"supervisor resume {name}" if can else "")
     if seen.verdict is Verdict.UNKNOWN:
         return Fence("unknown", f"whether {name} lives cannot be judged from here ({seen.evidence})", "Do it there")
-    if worker.want == "down" or (isinstance(state, WindingDown) and state.reason != "parent_lost"):
+    if is_ending(worker):
         return Fence("ending", f"{name} is being ended already", f"See: supervisor wait {name}")
     if isinstance(state, Starting | WindingDown):
         return Fence("settling", f"{name} is {worker.status}, its keeper is about to move it on", "Try again")

@@ -12,10 +12,10 @@ from typing import Literal
 from msgspec import Struct
 
 from supervisor.core.ending import describe_it
-from supervisor.core.entry import Entry, Resumable, WindingDown, is_live
+from supervisor.core.entry import Entry, Resumable, is_live
 from supervisor.core.fences import Fence
 from supervisor.core.liveness import Judgement
-from supervisor.core.orphans import orphaned
+from supervisor.core.orphans import is_ending, orphaned
 from supervisor.core.tasks import Task, status_of
 from supervisor.core.text import one_line
 from supervisor.core.tree import ancestors
@@ -69,13 +69,9 @@ def _one(
         evidence = (end.detail or describe_it(end)) if end else "it has ended"
         return Found(entry=entry, kind="dead", exact=exact, evidence=evidence, fence=fence or _no_context(entry))
     lost = orphaned(entry, entries, judged)
-    if lost is None or entry.want == "down" or _is_ending(entry):
+    if lost is None or is_ending(entry):
         return None
     return Found(entry=entry, kind="live", exact=exact, evidence=lost, fence=fence)
-
-
-def _is_ending(entry: Entry) -> bool:
-    return isinstance(entry.state, WindingDown) and entry.state.reason != "parent_lost"
 
 
 def _no_context(entry: Entry) -> Fence | None:

@@ -19,8 +19,8 @@ from supervisor.core.entry import (
     unconfirmed,
 )
 from supervisor.core.handoffs import undelivered
-from supervisor.core.liveness import beat_age_ms
-from supervisor.core.orphans import orphaned
+from supervisor.core.liveness import Verdict, beat_age_ms
+from supervisor.core.orphans import is_ending, orphaned, recorded
 from supervisor.core.text import span
 from supervisor.runtime.parts import Parts
 from supervisor.runtime.scan import Scan
@@ -125,7 +125,7 @@ def why(parts: Parts, entry: Entry, seen: Scan, notes: Sequence[str] = ()) -> st
         f"It is {entry.status} since {span(now.wall_ms - entry.state.since)}; verdict {judged.verdict.value}: "
         f"{judged.evidence}.",
     ]
-    sentences += _state_sentences(entry, now.wall_ms)
+    sentences += _state_sentences(entry, judged.verdict, now.wall_ms)
     orphan = orphaned(entry, seen.entries, seen.judgements)
     if orphan:
         sentences.append(f"It is an orphan, its parent is gone ({orphan}).")
@@ -140,7 +140,7 @@ def why(parts: Parts, entry: Entry, seen: Scan, notes: Sequence[str] = ()) -> st
     return " ".join(sentences)
 
 
-def _state_sentences(entry: Entry, now: int) -> Sequence[str]:
+def _state_sentences(entry: Entry, verdict: Verdict, now: int) -> Sequence[str]:
     state = entry.state
     out = []
     if unconfirmed(entry) is not None:
@@ -154,7 +154,7 @@ def _state_sentences(entry: Entry, now: int) -> Sequence[str]:
     if isinstance(state, WindingDown):
         out.append(f"It is winding down ({state.reason}).")
     grace = grace_of(entry)
-    if grace is not None:
+    if grace is not None and verdict is not Verdict.DEAD_PID:
         out.append(f"It lives on for {span(max(grace.until - now, 0))}, then its keeper ends it unless it is adopted.")
     if entry.want == "down" and is_live(entry):
         out.append("It is wanted down.")
@@ -169,13 +169,24 @@ def _state_sentences(entry: Entry, now: int) -> Sequence[str]:
     return out
 
 
+def _advice_to_an_orphan(entry: Entry, seen: Scan) -> str:
+    assert entry.parent is not None
+    parent = recorded(entry.parent.session_id, seen.entries)
+    back = ""
+    if parent is not None and not is_live(parent) and parent.agent.resume_context is not None:
+        back = f"`supervisor resume {parent.name}` brings its parent back, "
+    how = f"`supervisor adopt {entry.name} --as SESSION` gives it a new parent"
+    return f"{back}{how}, `supervisor release {entry.name}` ends it."
+
+
 def _advice(entry: Entry, seen: Scan) -> str:
     judged = seen.judgements[entry.entry_id]
     if judged.keeper_gone:
         return "run `supervisor reconcile`: it re-attaches a live agent and records the end of a dead one."
-    if orphaned(entry, seen.entries, seen.judgements) and entry.want == "up":
-        how = f"`supervisor adopt {entry.name} --as SESSION` gives it a new parent"
-        return f"{how}, `supervisor release {entry.name}` ends it."
+    if is_live(entry) and is_ending(entry):
+        return f"wait for its end: supervisor wait {entry.name}."
+    if orphaned(entry, seen.entries, seen.judgements):
+        return _advice_to_an_orphan(entry, seen)
     if isinstance(entry.state, Resumable):
         return f"go on with it: supervisor resume {entry.name}."
     if entry.hand_off:

@@ -29,7 +29,7 @@ class TaskFile:
         """
         try:
             data = read_bounded(self._path, _MAX_BYTES)
-            return _decoder.decode(data) if data else ()
+            return _decoder.decode(data) if data is not None else ()
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadState(
                 f"the tasks in {self._path} cannot be read ({error})", hint="Mend or remove the file; then set them"

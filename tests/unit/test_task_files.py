@@ -35,7 +35,7 @@ def test_the_file_is_its_owners_alone(tasks: TaskFile, tmp_path: Path) -> None:
     assert (tmp_path / "tasks.json").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("data", [b"{", b'[{"ref":"a"}]', b'[{"ref":"a","status":"lost","at":1}]', b"\xff"])
+@pytest.mark.parametrize("data", [b"", b"{", b'[{"ref":"a"}]', b'[{"ref":"a","status":"lost","at":1}]', b"\xff"])
 def test_a_malformed_file_is_an_error_and_stays_as_it_is(tasks: TaskFile, tmp_path: Path, data: bytes) -> None:
     (tmp_path / "tasks.json").write_bytes(data)
     for attempt in (tasks.all, lambda: tasks.set("b", "open", now=1)):

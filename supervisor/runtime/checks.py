@@ -104,6 +104,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     swept: tuple[Swept, ...] = ()
     without_keeper: tuple[str, ...] = ()
     settings_problem: Problem | None = None
+    tasks_problem: Problem | None = None
     profiles: tuple[ProfileFacts, ...] = ()
 
 
@@ -298,6 +299,8 @@ def _records(facts: Facts) -> Iterator[Finding]:
         yield Finding("warn", "records", f"{path} ({reason})", fix)
     for name in facts.without_keeper:
         yield Finding("warn", "records", f"the keeper of {name} is gone", "supervisor reconcile")
+    if facts.tasks_problem:
+        yield Finding("warn", "tasks", facts.tasks_problem.message, facts.tasks_problem.hint or "Mend the file")
     if not facts.corrupt and not facts.without_keeper and facts.home.kind:
         yield Finding("ok", "records", "all readable, every live agent has its keeper")
 

@@ -93,6 +93,7 @@ def look(context: Context) -> Facts:
         swept=records.swept,
         without_keeper=records.without_keeper,
         settings_problem=_problem_of(context.settings.values),
+        tasks_problem=_problem_of(context.tasks.all) if usable else None,
         profiles=look_at_profiles(context, context.profiles.all()),
     )
 

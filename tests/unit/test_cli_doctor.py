@@ -141,6 +141,7 @@ def test_a_machine_without_fault_has_nothing_but_ok() -> None:
         (facts(swept=(Swept("bell", "/b/k", True),)), "leftovers", "info", "removed the bell of a dead process: /b/k"),
         (facts(swept=(Swept("bell", "/b/k", False),)), "leftovers", "warn", "/b/k"),
         (facts(settings_problem=Problem("f: bad", "Bounds")), "settings", "fail", "f: bad"),
+        (facts(tasks_problem=Problem("tasks.json: bad", "Mend it")), "tasks", "warn", "tasks.json: bad"),
     ],
 )
 def test_each_fact_is_judged(given: Facts, what: str, level: str, said: str) -> None:
@@ -311,6 +312,13 @@ def test_a_corrupt_record_is_set_aside_and_named_then_and_later(context: Context
     assert first.corrupt[0][1] != "set aside earlier"
     again = look(Context(context.env, cwd=context.cwd))
     assert again.corrupt == ((f"{path}.corrupt", "set aside earlier"),)
+
+
+def test_tasks_that_cannot_be_read_are_told_of(context: Context) -> None:
+    path = Path(context.places.home, "tasks.json")
+    path.write_text("")
+    (told,) = found(look(context), "tasks")
+    assert (told.level, str(path) in told.detail, told.todo) == ("warn", True, "Mend or remove the file; then set them")
 
 
 def test_a_record_of_a_newer_version_is_named_and_left_alone(context: Context) -> None:

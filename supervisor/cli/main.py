@@ -117,7 +117,8 @@ def run(args: Sequence[str]) -> int:
     except click.ClickException as error:
         if error.format_message().startswith("Usage: "):  # a group without a command: its help, since click 8.2
             return _help_instead(error)
-        return _fail(f"{_usage_of(error)}{error.format_message()}", error.exit_code)
+        told = " ".join(error.format_message().split())  # one line, also where click lists choices below each other
+        return _fail(f"{_usage_of(error)}{told}", error.exit_code)
     except SupervisorError as error:
         return _fail(str(error), error.exit_code, debug=debug)
     except BrokenPipeError:

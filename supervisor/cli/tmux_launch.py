@@ -22,6 +22,14 @@ tmux_socket_option = click.option(
 )
 
 
+def check_socket(socket: str | None, *, tmux: bool) -> None:
+    """Raises UsageError: a server is named, and nothing is to run in it."""
+    from supervisor.core.errors import UsageError
+
+    if socket is not None and not tmux:
+        raise UsageError("--tmux-socket names the server of --tmux", hint="Give both, or none")
+
+
 def socket_of(context: Context, raw: str | None) -> str | None:
     """The tmux server that was named; None: the one that we are in, else the default one."""
     from supervisor.adapters.tmux import socket_path

@@ -15,7 +15,7 @@ from supervisor.cli.common import (
     note,
     print_json,
 )
-from supervisor.cli.tmux_launch import tmux_socket_option
+from supervisor.cli.tmux_launch import check_socket, tmux_socket_option
 
 if TYPE_CHECKING:
     from supervisor.core.entry import Entry, ParentRef
@@ -66,6 +66,7 @@ def command(as_json: bool, dry_run: bool, tmux: bool, detach: bool, wait_for: st
     """
     from supervisor.runtime.compose import from_environment
 
+    check_socket(_text(given["tmux_socket"]), tmux=tmux)
     context = from_environment()
     if context.matrix_on:
         context.prepare()

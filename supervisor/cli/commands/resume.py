@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from supervisor.cli.common import agent_argument, complete_agents, json_option, note, open_context
-from supervisor.cli.tmux_launch import tmux_socket_option
+from supervisor.cli.tmux_launch import check_socket, tmux_socket_option
 
 if TYPE_CHECKING:
     from supervisor.core.entry import Entry, ParentRef
@@ -46,6 +46,7 @@ def command(
     """
     from supervisor.cli.starting import detached, in_foreground, launched_by_an_agent
 
+    check_socket(tmux_socket, tmux=tmux)
     if prompt_file is not None:
         prompt = _from_file(prompt, prompt_file)
     context = open_context()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from supervisor.cli.common import json_option, note, open_context, print_json
-from supervisor.cli.tmux_launch import tmux_socket_option
+from supervisor.cli.tmux_launch import check_socket, tmux_socket_option
 
 if TYPE_CHECKING:
     from supervisor.runtime.activation import Activated
@@ -46,6 +46,7 @@ def command(
     from supervisor.runtime.starting import start_detached
     from supervisor.runtime.trees import DEFAULT_FILE, load_tree, requests, running
 
+    check_socket(tmux_socket, tmux=tmux)
     context = open_context()
     tree = load_tree(file or DEFAULT_FILE, cwd=context.cwd)
     if dry_run:
@@ -72,13 +73,8 @@ def command(
     before = running(activated.seen.entries, tree.tree_id)
     tell_of_clis(context, [r.entry for r in results])
     if as_json:
-        print_json(
-            {
-                "tree": tree.tree_id,
-                "alreadyRunning": sorted(before),
-                "started": [_started(r) for r in results],
-            }
-        )
+        started = [_started(r) for r in results]
+        print_json({"tree": tree.tree_id, "alreadyRunning": sorted(before), "started": started})
     elif before:
         click.echo(f"already running: {', '.join(sorted(before))}")
     code = _sit(context, tree.tree_id) if sits else 0

@@ -39,7 +39,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SHELL_TOOLS = ("Bash", "bash", "exec_command", "shell_command", "shell", "local_shell", "run_shell_command")
 CONTEXT = re.compile(  # text which agents add to the user's turn by themselves
-    r"<(system-reminder|environment_context|user_instructions|INSTRUCTIONS|permissions instructions"
+    r"<(system-reminder|environment_context|user_instructions|INSTRUCTIONS|permissions instructions|turn_aborted"
     r"|session_context|hook_context)>.*?</\1>|^# AGENTS\.md instructions.*?$",
     re.S | re.M,
 )

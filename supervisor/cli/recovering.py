@@ -19,7 +19,7 @@ def say(event: Event) -> None:
     """One line for people; trouble goes to standard error."""
     from supervisor.core.text import printable
 
-    if event.event in ("failed", "fenced"):
+    if event.event in ("failed", "fenced", "unconfirmed"):
         note(line_of(event))
     else:
         click.echo(printable(line_of(event)))
@@ -36,6 +36,7 @@ def line_of(event: Event) -> str:
         "offered": f"{event.name}: {_state(event)}, {event.why}; {event.command}",
         "left": f"{event.name}: left as it is",
         "failed": f"{event.name} was not resumed: {event.why}",
+        "unconfirmed": f"{event.name} runs in its pane, but {event.why}; see: supervisor why {event.name}",
         "fenced": f"{event.name} is not recovered: {event.why} [{event.fence}]{todo}",
     }[event.event]
 
@@ -50,11 +51,11 @@ def say_json(event: Event) -> None:
 
 
 def exit_code(events: Sequence[Event]) -> int:
-    """1 when something failed, else 5 when a fence stopped something, else 0."""
+    """1 when something failed or has not confirmed its session, else 5 when a fence stopped something, else 0."""
     from supervisor.core.errors import EXIT_DONE, EXIT_FENCED, EXIT_REFUSED
 
     kinds = {e.event for e in events}
-    return EXIT_REFUSED if "failed" in kinds else EXIT_FENCED if "fenced" in kinds else EXIT_DONE
+    return EXIT_REFUSED if kinds & {"failed", "unconfirmed"} else EXIT_FENCED if "fenced" in kinds else EXIT_DONE
 
 
 def offer_all(context: Context, recovery: Recovery, others: Sequence[Found]) -> None:

@@ -10,7 +10,9 @@ from supervisor.core.text import one_line, span
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
+    from supervisor.core.events import Event
     from supervisor.core.tree import Node
     from supervisor.runtime.views import Row
 
@@ -111,3 +113,10 @@ def rich_tree(lines: Sequence[tuple[str, Row]]) -> Table:
             Text(evidence, style="dim"),
         )
     return out
+
+
+def rich_losses(gone: Sequence[Event]) -> list[Text]:
+    """The tmux servers that are gone, a line each, with what to do."""
+    from rich.text import Text
+
+    return [Text(f"{e.name}: {e.detail}", style="bold red") for e in gone]

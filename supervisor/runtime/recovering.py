@@ -29,7 +29,7 @@ from supervisor.runtime.scan import Scan, scan
 from supervisor.runtime.starting import Started, start_detached
 from supervisor.runtime.task_list import tasks_or_none
 
-What = Literal["handed_off", "adopted", "resumed", "released", "fenced", "failed", "offered", "left"]
+What = Literal["handed_off", "adopted", "resumed", "released", "fenced", "failed", "unconfirmed", "offered", "left"]
 
 
 class Event(Struct, frozen=True, kw_only=True, rename="camel"):

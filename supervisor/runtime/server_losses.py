@@ -43,6 +43,13 @@ class ServerLosses:
         return out
 
 
+def still_gone(events: Iterable[Event], entries: Sequence[Entry]) -> list[Event]:
+    """The last loss of each server, until an agent runs in it again."""
+    back = {e.terminal.socket for e in entries if is_live(e)}
+    last = {e.name: e for e in events if e.what == "server_gone" and e.name not in back}
+    return list(last.values())
+
+
 def _server_of(entry: Entry | None) -> str | None:
     """The server of an agent that may have been hung up on: nobody stopped it, and it did not end well."""
     end = entry.hand_off if entry else None

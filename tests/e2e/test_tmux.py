@@ -199,6 +199,11 @@ def test_a_killed_server_is_one_event_and_all_of_its_agents_can_be_brought_back(
         watching = sv.start("watch", "--json", env=server, stdout=out)
     events = lambda: [json.loads(line) for line in (sv.work / "events").read_bytes().splitlines()]  # noqa: E731
     wait_for(lambda: len(events()) >= 3, "the first look")
+    view: Any = pexpect.spawn(
+        sv.argv[0], [*sv.argv[1:], "watch"],
+        env={**sv.environment(server), "TERM": "xterm-256color"}, timeout=DEADLINE, dimensions=(30, 300),
+    )  # fmt: skip
+    view.expect_exact("3 alive of 3")
 
     subprocess.run(["tmux", "kill-server"], env=sv.environment(server), capture_output=True, check=True)
 
@@ -209,6 +214,12 @@ def test_a_killed_server_is_one_event_and_all_of_its_agents_can_be_brought_back(
     assert all(sv.ended(n)["success"] is False for n in ("lead", "kid", "other"))
     watching.send_signal(2)
     watching.wait(60)
+    view.expect(
+        "the tmux server is gone, and 3 of its agents with it: .*; to bring them back: supervisor recover --tmux"
+    )
+    view.sendintr()
+    view.expect(pexpect.EOF)
+    view.close()
 
     back = sv.run("recover", "--tmux", "--json", env=server).out
 
@@ -224,6 +235,30 @@ def test_a_killed_server_is_one_event_and_all_of_its_agents_can_be_brought_back(
     assert [line.split()[1] for line in windows(sv, server)] == ["kid", "lead", "other"]
     assert "nothing to recover in tmux" in sv.run("recover", "--tmux", env=server).out
     sv.run("stop", "lead", "kid", "other")
+
+
+def test_an_agent_that_ends_before_it_confirms_its_session_is_not_told_of_as_resumed(
+    sv: Supervisor, server: dict[str, str | None]
+) -> None:
+    for name in ("well", "ill"):
+        sv.run("launch", "--tmux", "--name", name, "demo", "--", "SLEEP: 1000", env=server)
+    subprocess.run(["tmux", "kill-server"], env=sv.environment(server), capture_output=True, check=True)
+    for name in ("well", "ill"):
+        sv.ended(name)
+
+    def will_not_go_on(record: Any) -> None:
+        line = record["plan"]["resumeLines"]["interactive"]
+        line.update(argv=["/bin/sh", "-c", "exit 3", "sh", "{session_id}"], sessionAt=4, takes="none", prompt=[])
+
+    sv.edit("ill", will_not_go_on)
+
+    back = sv.run("recover", "--tmux", "--json", code=1, env=server).out
+
+    told = {e["name"]: e for e in map(json.loads, back.splitlines())}
+    assert {n: e["event"] for n, e in told.items()} == {"well": "resumed", "ill": "failed"}
+    assert told["ill"]["why"] == "it exited with 3 before it had confirmed its session"
+    assert "failedResume" in sv.record("ill")["state"]
+    sv.run("stop", "well")
 
 
 def test_an_ask_pops_up_in_tmux_and_is_answered_there(sv: Supervisor, server: dict[str, str | None]) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from supervisor.cli.render import rich_losses
 from supervisor.core.entry import AgentIdentity, Closed, Entry, ResumeContext, Terminal
 from supervisor.core.events import Event
-from supervisor.runtime.server_losses import HOLD_MS, ServerLosses
+from supervisor.runtime.server_losses import HOLD_MS, ServerLosses, still_gone
 from supervisor.testing import make_entry, make_hand_off
 
 GONE, THERE = "/tmp/gone", "/tmp/there"
@@ -84,3 +85,17 @@ def test_the_last_agent_that_ends_by_itself_and_takes_the_server_along_has_just_
 def test_an_agent_that_was_stopped_is_none_of_it() -> None:
     a = in_pane("a", signal="TERM", cause="stopped")
     assert losses().take([ended(a)], [a], now=1000) == [ended(a)]
+
+
+def test_a_live_view_shows_each_server_that_is_gone_until_an_agent_runs_in_it_again() -> None:
+    a, other = in_pane("a", signal="HUP", resumable=True), in_pane("b", signal="HUP", socket="/tmp/other")
+    events = losses().take([ended(a), ended(other)], [a, other], now=1000)
+
+    gone = still_gone([*events, *events, ended(a)], [a, other])
+
+    lost = "the tmux server is gone, and 1 of its agents with it"
+    assert [line.plain for line in rich_losses(gone)] == [
+        f"{GONE}: {lost}: a; to bring them back: supervisor recover --tmux",
+        f"/tmp/other: {lost}: b",
+    ]
+    assert [e.name for e in still_gone(gone, [in_pane("a"), other])] == ["/tmp/other"]

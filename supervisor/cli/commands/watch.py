@@ -11,6 +11,7 @@ import click
 from supervisor.cli.common import complete_agents, json_option, open_context, print_json_line
 
 if TYPE_CHECKING:
+    from supervisor.core.events import Event
     from supervisor.runtime.compose import Context
     from supervisor.runtime.scan import Scan
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 def command(agent_id: str | None, show_all: bool, events: bool, as_json: bool) -> int:
     """Follow what happens to all agents, or to one and what is below it.
 
-    On a terminal a live tree; piped, or with --json or --events, one event per line. Ends with Ctrl-C.
+    On a terminal a live tree, beneath it each tmux server that is gone, with what to do; piped, or with --json or
+    --events, one event per line. Ends with Ctrl-C.
     """
     from supervisor.runtime.activation import activate
 
@@ -64,23 +66,29 @@ def _looks(context: Context, agent_id: str | None) -> Iterator[Scan]:
         folder.close()
 
 
-def _lines(context: Context, looks: Iterator[Scan], *, ended: bool, as_json: bool) -> None:
+def _news(context: Context, looks: Iterator[Scan]) -> Iterator[tuple[Scan, list[Event]]]:
+    """Each look with what has happened since the one before; a tmux server that is gone is one event."""
     from supervisor.adapters.tmux import server_alive
-    from supervisor.core.events import changes, has_ended
-    from supervisor.core.text import one_line
+    from supervisor.core.events import changes
     from supervisor.runtime.server_losses import ServerLosses
     from supervisor.runtime.views import Row, rows
 
-    def alive(socket: str) -> bool:
-        return server_alive(socket, env=context.env)
-
     before: dict[str, Row] | None = None
-    losses = ServerLosses(alive)
+    losses = ServerLosses(lambda socket: server_alive(socket, env=context.env))
     for seen in looks:
-        now = rows(context.parts, seen)
-        over = {r.entry_id for r in now if has_ended(r)}
-        at = context.clock.wall_ms()
-        for event in losses.take(changes(before, now, now=at), seen.entries, now=at):
+        now, at = rows(context.parts, seen), context.clock.wall_ms()
+        yield seen, losses.take(changes(before, now, now=at), seen.entries, now=at)
+        before = {r.entry_id: r for r in now}
+
+
+def _lines(context: Context, looks: Iterator[Scan], *, ended: bool, as_json: bool) -> None:
+    from supervisor.core.events import has_ended
+    from supervisor.core.text import one_line
+    from supervisor.runtime.views import rows
+
+    for seen, events in _news(context, looks):
+        over = {r.entry_id for r in rows(context.parts, seen) if has_ended(r)}
+        for event in events:
             if event.what == "seen" and event.entry_id in over and not ended:
                 continue
             if as_json:
@@ -89,7 +97,6 @@ def _lines(context: Context, looks: Iterator[Scan], *, ended: bool, as_json: boo
                 line = (event.what, event.name, event.status, event.verdict, str(event.pid or "-"), event.detail)
                 sys.stdout.write("\t".join(one_line(c) for c in line) + "\n")
                 sys.stdout.flush()
-        before = {r.entry_id: r for r in now}
 
 
 def _live(context: Context, looks: Iterator[Scan], *, ended: bool) -> None:
@@ -97,16 +104,19 @@ def _live(context: Context, looks: Iterator[Scan], *, ended: bool) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    from supervisor.cli.render import rich_tree, tree_lines
+    from supervisor.cli.render import rich_losses, rich_tree, tree_lines
     from supervisor.cli.seeing import with_tombstones
     from supervisor.core.tree import forest
     from supervisor.runtime.scan import Scan
+    from supervisor.runtime.server_losses import still_gone
     from supervisor.runtime.views import rows
 
+    gone: list[Event] = []
     with Live(refresh_per_second=4, screen=False) as live:
-        for seen in looks:
+        for seen, events in _news(context, looks):
+            gone = still_gone([*gone, *events], seen.entries)
             kept = seen.entries if ended else with_tombstones(seen.entries)
             by_id = {r.entry_id: r for r in rows(context.parts, Scan(kept, seen.judgements, seen.beats))}
             alive = sum(r.verdict == "alive" for r in by_id.values())
             head = Text(f"{alive} alive of {len(by_id)}", style="bold")
-            live.update(Group(head, rich_tree(tree_lines(forest(kept), by_id))))
+            live.update(Group(head, rich_tree(tree_lines(forest(kept), by_id)), *rich_losses(gone)))

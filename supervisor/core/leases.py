@@ -29,7 +29,7 @@ def owner_of(session: str, entries: Iterable[Entry], alive: Alive) -> Entry | No
 
     The id alone is compared: two profiles of one CLI (one extends the other) share its sessions.
     """
-    named = (e for e in entries if session in sessions_of(e))
+    named = (e for e in entries if session in sessions_of(e) | _launched_into(e))
     return next((e for e in named if holds(e, alive(e))), None)
 
 
@@ -40,8 +40,17 @@ def sessions_of(entry: Entry) -> set[str]:
     return {s for s in known if s}
 
 
-def owner_of_words(words: Sequence[str], entries: Iterable[Entry], alive: Alive) -> Entry | None:
+def _launched_into(entry: Entry) -> set[str]:
+    """What may be a session among the arguments of its launch, until it has proven which one it is in."""
+    proven = entry.generation.session or entry.generation.resumes
+    return set() if proven else _parts(entry.plan.argv)
+
+
+def _parts(words: Iterable[str]) -> set[str]:
+    return {part for word in words for part in (word, word.partition("=")[2])}
+
+
+def owner_of_words(words: Sequence[str], entries: Sequence[Entry], alive: Alive) -> Entry | None:
     """The agent that holds a session which is named among the arguments of a launch (`-- --resume ID`)."""
-    wanted = {part for word in words for part in (word, word.partition("=")[2])}
-    named = (e for e in entries if sessions_of(e) & wanted)
-    return next((e for e in named if holds(e, alive(e))), None)
+    named = _parts(words) & {s for e in entries for s in sessions_of(e)}
+    return next((owner for s in sorted(named) if (owner := owner_of(s, entries, alive)) is not None), None)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from supervisor.core.entry import (
     AgentIdentity,
@@ -15,7 +16,7 @@ from supervisor.core.entry import (
     Status,
 )
 from supervisor.core.leases import holds, owner_of, owner_of_words
-from supervisor.testing import make_entry, make_hand_off, make_ref
+from supervisor.testing import make_entry, make_hand_off, make_plan, make_ref, make_state
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 AGENT = AgentIdentity(
@@ -72,3 +73,22 @@ def test_a_session_among_the_arguments_of_a_launch_has_its_owner(words: list[str
     entry = make_entry(agent=AGENT)
     assert owner_of_words(words, [entry], judged(True)) == entry
     assert owner_of_words(["--resume", "another"], [entry], judged(True)) is None
+
+
+def launched_into(session: str, **changes: Any) -> Entry:
+    """`launch demo -- --resume SESSION`."""
+    return make_entry("guest", **{"plan": make_plan(argv=("/bin/agent", "--resume", session)), **changes})
+
+
+def test_a_session_that_was_named_at_the_launch_is_held_until_the_agent_proves_another() -> None:
+    guest = launched_into(SESSION)
+    assert guest == owner_of(SESSION, [closed(), guest], lambda e: e is guest)
+    moved_on = replace(guest, generation=replace(guest.generation, session="another"))
+    assert owner_of(SESSION, [moved_on], judged(True)) is None
+    assert owner_of(SESSION, [launched_into(SESSION, state=make_state("closed"))], judged(False)) is None
+
+
+def test_of_two_launches_into_one_session_the_second_finds_the_first() -> None:
+    guest = launched_into(SESSION)
+    assert guest == owner_of_words(("--resume", SESSION), [closed(), guest], lambda e: e is guest)
+    assert owner_of_words(("--resume", "another"), [closed(), guest], lambda e: e is guest) is None

@@ -105,6 +105,10 @@ def _expired(entry: Entry, state: Closed | Resumable, now: int) -> Change | Remo
 
 
 def _dated(at: int, entry: Entry, now: int) -> int | None:
-    """A time that can be read: `at`, else what else the record says of its age. None: it says nothing."""
-    times = (at, entry.heartbeat_at, entry.started_at)
+    """A time that can be read: `at`, else what else the record says of its age. None: it says nothing.
+
+    Of a record whose last times lie ahead, as after a clock was set back, its start tells nothing about its end.
+    """
+    last = (at, entry.heartbeat_at)
+    times = last if max(last) > 0 else (entry.started_at,)
     return next((t for t in times if 0 < t <= now + AGE_SLACK_MS), None)

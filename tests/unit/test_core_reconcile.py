@@ -19,7 +19,7 @@ from supervisor.core.launch_plan import RestartPlan
 from supervisor.core.liveness import Judgement, Now, Verdict, judge
 from supervisor.core.profile import Policy
 from supervisor.core.reconcile import Action, Attach, Change, Remove, reconcile
-from supervisor.core.timing import ENDED_RETENTION_MS, RESUMABLE_RETENTION_MS
+from supervisor.core.timing import AGE_SLACK_MS, ENDED_RETENTION_MS, RESUMABLE_RETENTION_MS
 from supervisor.testing import MACHINE, STATUSES, make_entry, make_hand_off, make_plan, make_ref, make_state
 
 NOW = 1_750_000_000_000 + 90 * 24 * 3600 * 1000
@@ -135,6 +135,14 @@ def test_a_resumable_entry_is_kept_for_thirty_days(age_ms: int, why: str | None)
 def test_a_clock_set_back_removes_nothing(status: Status) -> None:
     ahead = NOW + RESUMABLE_RETENTION_MS * 2
     entry = make_entry(state=make_state(status, since=ahead), started_at=ahead, heartbeat_at=ahead)
+    assert plan(entry, ABSENT) == ()
+
+
+@pytest.mark.parametrize("status", ["closed", "resumable"])
+def test_a_clock_set_back_removes_nobody_who_has_lived_long(status: Status) -> None:
+    ahead = NOW + AGE_SLACK_MS + 1
+    old = NOW - RESUMABLE_RETENTION_MS - 1
+    entry = make_entry(state=make_state(status, since=ahead), started_at=old, heartbeat_at=ahead)
     assert plan(entry, ABSENT) == ()
 
 

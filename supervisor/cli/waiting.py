@@ -14,7 +14,7 @@ def wait_for_exits(context: Context, entries: Sequence[Entry], *, timeout_s: flo
     """Wait until all have ended; the code of the (first failed, else the first) agent."""
     from supervisor.cli.common import note
     from supervisor.core.ending import describe, exit_status
-    from supervisor.runtime.waiting import await_ends
+    from supervisor.runtime.waiting import await_ends, note_ends
 
     ends = await_ends(context, entries, timeout_s=timeout_s)
     codes = []
@@ -25,4 +25,5 @@ def wait_for_exits(context: Context, entries: Sequence[Entry], *, timeout_s: flo
         else:
             note(f"{entry.name} {describe(entry.hand_off)}")
             codes.append(exit_status(entry.hand_off))
+    note_ends(context, ends)
     return next((c for c in codes if c), 0)

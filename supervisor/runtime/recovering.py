@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from supervisor.core import transitions
 from supervisor.core.ending import describe
-from supervisor.core.entry import Entry, as_parent, failed_resume
+from supervisor.core.entry import Entry, HandOff, as_parent, failed_resume
 from supervisor.core.errors import Fenced, SupervisorError
 from supervisor.core.fences import Fence, met, refusal
 from supervisor.core.handoffs import addressed_to
@@ -25,8 +24,10 @@ from supervisor.runtime.activation import Activated, activate
 from supervisor.runtime.adopting import adopt, release
 from supervisor.runtime.agent_request import ResumeRequest
 from supervisor.runtime.compose import Context
+from supervisor.runtime.delivering import deliver
+from supervisor.runtime.intents import Draft
 from supervisor.runtime.scan import Scan, scan
-from supervisor.runtime.starting import Started, start_detached
+from supervisor.runtime.starting import Choose, Started, Until, start_detached
 from supervisor.runtime.task_list import tasks_or_none
 
 What = Literal["handed_off", "adopted", "resumed", "released", "fenced", "failed", "unconfirmed", "offered", "left"]
@@ -52,11 +53,26 @@ class Event(Struct, frozen=True, kw_only=True, rename="camel"):
 Tell = Callable[[Event], None]
 
 
+class Start(Protocol):
+    """Starts a batch in the background (`start_detached`)."""
+
+    def __call__(
+        self,
+        context: Context,
+        choose: Choose,
+        *,
+        until: Until,
+        tell: Callable[[Draft, str], None],
+        refused: Callable[[ResumeRequest, SupervisorError], None] | None = None,
+    ) -> tuple[Activated, list[Started]]: ...
+
+
 class Recovery:
     """One recovery, in the session of `active`, or of nobody."""
 
-    def __init__(self, context: Context, active: Entry | None, tell: Tell) -> None:
+    def __init__(self, context: Context, active: Entry | None, tell: Tell, *, start: Start = start_detached) -> None:
         self._context = context
+        self._start = start
         self.active = active
         self._told = tell
         self.events: list[Event] = []
@@ -135,7 +151,7 @@ class Recovery:
             found, fence = by_id[request.entry_id], met(error)
             self._fenced(found, fence) if fence is not None else self._tell("failed", found, why=str(error))
 
-        _, results = start_detached(
+        _, results = self._start(
             self._context,
             lambda _activated: [self._request(f) for f in dead],
             until="ready",
@@ -184,13 +200,13 @@ class Recovery:
             raise refusal(fence)
 
     def _deliver(self, owner: Entry, seen: Scan) -> None:
-        """The ends of its children, told once: who acknowledges one in vain was beaten by another delivery."""
-        now = self._context.clock.wall_ms()
+        """The ends of its children that nobody has been told of."""
         for child in addressed_to(owner.session_id, seen.entries):
-            told = self._context.store.replace_if_unchanged(child, transitions.delivered(child, now=now))
-            if isinstance(told, Entry) and child.hand_off is not None:
-                self._emit(_event("handed_off", child, why=describe(child.hand_off)))
+            deliver(self._context.store, child, self._tell_end, now=self._context.clock.wall_ms())
         self._context.store.sync()
+
+    def _tell_end(self, child: Entry, end: HandOff) -> None:
+        self._emit(_event("handed_off", child, why=describe(end)))
 
     # -- telling
 
@@ -221,7 +237,14 @@ def _event(
     )
 
 
-def recover_own(context: Context, session: Entry, tell: Tell) -> list[Event]:
+def recover_own(
+    context: Context,
+    session: Entry,
+    tell: Tell,
+    *,
+    look: Callable[[Context], Activated] = activate,
+    start: Start = start_detached,
+) -> list[Event]:
     """The activation of a resumed agent: what is its own comes back, and what is theirs, without a question.
 
     One that was quick and has ended again meanwhile recovers nobody; that is no error.
@@ -229,9 +252,9 @@ def recover_own(context: Context, session: Entry, tell: Tell) -> list[Event]:
     events: list[Event] = []
 
     def recover(active: Entry) -> Sequence[Entry]:
-        recovery = Recovery(context, active, tell)
+        recovery = Recovery(context, active, tell, start=start)
         with contextlib.suppress(Fenced):
-            recovery.run(activate(context))
+            recovery.run(look(context))
         events.extend(recovery.events)
         return recovery.resumed
 

@@ -15,13 +15,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from supervisor.adapters.atomic_file import lock
-from supervisor.core import transitions
 from supervisor.core.entry import Entry, Terminal, is_live
 from supervisor.core.errors import Refused, SupervisorError
 from supervisor.core.timing import KILL_WAIT_MS, MS, STOP_REPLY_MS
 from supervisor.runtime.activation import Activated, activate
 from supervisor.runtime.agent_request import AgentRequest, Request, ResumeRequest
 from supervisor.runtime.compose import Context
+from supervisor.runtime.delivering import note_told
 from supervisor.runtime.forking import News, read_news, run_here
 from supervisor.runtime.intents import Draft, start_all
 from supervisor.runtime.keeper import Keeper
@@ -71,7 +71,7 @@ def start_detached(
     with names_lock(context) as names:
         activated = activate(context)
         refuse_inside_sandbox(context, activated.seen.entries)
-        drafts = _drafts(context, choose(activated), activated, refused)
+        drafts = drafts_of(context, choose(activated), activated, refused)
         if not drafts:
             return activated, []
         news = sow(context, drafts, keep=(names,))
@@ -83,7 +83,7 @@ def start_detached(
     return activated, results
 
 
-def _drafts(
+def drafts_of(
     context: Context,
     requests: Sequence[Request],
     activated: Activated,
@@ -196,7 +196,7 @@ def run_foreground(
         activated = activate(context)
         refuse_inside_sandbox(context, activated.seen.entries)
         requests = [_on_this_terminal(r) for r in choose(activated)]
-        (draft,) = _drafts(context, requests, activated)
+        (draft,) = drafts_of(context, requests, activated)
         held = os.dup(names)
 
     def fill(keeper: Keeper, report: Report) -> None:
@@ -222,13 +222,13 @@ def _on_this_terminal(request: Request) -> Request:
 
 
 def _deliver(context: Context, key: str) -> Entry | None:
-    """We are about to tell the user how it ended."""
+    """The user has seen on this terminal how it ended."""
     entry = context.store.read(key)
     if entry is None:
         return None
-    told = context.store.replace_if_unchanged(entry, transitions.delivered(entry, now=context.clock.wall_ms()))
+    told = note_told(context.store, entry, now=context.clock.wall_ms())
     context.store.sync()
-    return told if isinstance(told, Entry) else entry
+    return told
 
 
 @contextmanager

@@ -1,15 +1,15 @@
-"""The use case of waiting for ends. Reads records; looks for lost keepers now and then; marks ends as delivered."""
+"""The use case of waiting for ends. Reads records; looks for lost keepers now and then; notes ends that were told."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from supervisor.adapters.clock import pause
-from supervisor.core import transitions
 from supervisor.core.entry import Entry, is_live
 from supervisor.core.timing import HEARTBEAT_STALE_MS, MS
 from supervisor.runtime.activation import activate
 from supervisor.runtime.compose import Context
+from supervisor.runtime.delivering import note_told
 
 _LOOK_S = 0.05
 
@@ -30,11 +30,11 @@ def await_ends(context: Context, entries: Sequence[Entry], *, timeout_s: float |
         if not any(is_live(e) for e in last.values()) or (deadline and clock.monotonic_ns() >= deadline):
             break
         pause(_LOOK_S)
-    return [_delivered(context, e) for e in last.values()]
+    return list(last.values())
 
 
-def _delivered(context: Context, entry: Entry) -> Entry:
-    if is_live(entry):
-        return entry
-    told = context.store.replace_if_unchanged(entry, transitions.delivered(entry, now=context.clock.wall_ms()))
-    return told if isinstance(told, Entry) else entry
+def note_ends(context: Context, ends: Sequence[Entry]) -> None:
+    """Their ends have just been told: noted as delivered."""
+    for entry in ends:
+        if not is_live(entry):
+            note_told(context.store, entry, now=context.clock.wall_ms())

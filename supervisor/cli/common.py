@@ -43,6 +43,7 @@ def print_json(value: Any) -> None:
 
     data = msgspec.json.format(msgspec.json.encode(value), indent=2)
     sys.stdout.write(escaped_json(data.decode()) + "\n")
+    sys.stdout.flush()  # before anything is noted as told
 
 
 def print_json_line(value: Any) -> None:

@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from supervisor.runtime.compose import Context
 
 
-def wait_for_exits(context: Context, entries: Sequence[Entry], *, timeout_s: float | None = None) -> int:
+def wait_for_exits(
+    context: Context, entries: Sequence[Entry], *, timeout_s: float | None = None, as_json: bool = False
+) -> int:
     """Wait until all have ended; the code of the (first failed, else the first) agent."""
-    from supervisor.cli.common import note
+    from supervisor.cli.common import note, print_json
     from supervisor.core.ending import describe, exit_status
     from supervisor.runtime.waiting import await_ends, note_ends
 
@@ -25,5 +27,7 @@ def wait_for_exits(context: Context, entries: Sequence[Entry], *, timeout_s: flo
         else:
             note(f"{entry.name} {describe(entry.hand_off)}")
             codes.append(exit_status(entry.hand_off))
+    if as_json:
+        print_json([{"name": e.name, "entryId": e.entry_id, "status": e.status, "handOff": e.hand_off} for e in ends])
     note_ends(context, ends)
     return next((c for c in codes if c), 0)

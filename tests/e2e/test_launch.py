@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -98,6 +99,11 @@ def test_wait_for_several_agents_ends_with_the_first_code_that_is_not_0(sv: Supe
     (sv.work / "go").touch()
 
     sv.run("wait", "good", "bad", code=4)
+    told = json.loads(sv.run("wait", "--json", "good", "bad", code=4).out)
+    assert [(e["name"], e["status"], e["handOff"]["code"]) for e in told] == [
+        ("good", "closed", 0),
+        ("bad", "closed", 4),
+    ]
 
 
 def test_wait_gives_up_after_its_timeout_and_the_agent_goes_on(sv: Supervisor) -> None:

@@ -111,7 +111,8 @@ def check(names: tuple[str, ...], as_json: bool) -> int:
     shell_complete=complete_profiles,
     help="The profile it extends [default: the one it hides, else shell].",
 )
-def init(name: str, place: str, base: str | None) -> None:
+@json_option
+def init(name: str, place: str, base: str | None, as_json: bool) -> None:
     """Write a new profile that extends another one, with that one's text as comments, and print its path."""
     from supervisor.adapters.profile_files import Found
     from supervisor.cli.new_profile import create, folder_for, template
@@ -127,20 +128,28 @@ def init(name: str, place: str, base: str | None) -> None:
 
         os.unlink(path)  # ours, made a moment ago: what cannot be read is not left behind
         raise
-    click.echo(path)
+    if as_json:
+        print_json({"name": name, "origin": place, "path": path})
+    else:
+        click.echo(path)
     if place == "project":
         note(f"a project's profile is used once it is trusted: supervisor profiles trust {name}")
 
 
 @command.command("trust", epilog="Example: supervisor profiles trust reviewer")
 @name_argument
-def trust(name: str) -> None:
+@json_option
+def trust(name: str, as_json: bool) -> None:
     """Trust a project's profile as it is now. A file that changes later is untrusted again."""
     from supervisor.core.text import printable
 
     context = open_context(records=False)
     found = context.profiles.trust(name)
-    click.echo(printable(f"trusted    {found.path}\nsha256     {_trusted_hash(context, found)}"))
+    sha256 = _trusted_hash(context, found)
+    if as_json:
+        print_json({"name": found.name, "path": found.path, "sha256": sha256})
+    else:
+        click.echo(printable(f"trusted    {found.path}\nsha256     {sha256}"))
 
 
 @command.command("schema", epilog="Example: supervisor profiles schema > launch_profiles/schema.json")

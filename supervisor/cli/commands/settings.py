@@ -74,14 +74,18 @@ def _text(value: object) -> str:
 )
 @click.argument("key", shell_complete=_complete_keys)
 @click.argument("value", type=click.UNPROCESSED)
-def set_(key: str, value: str) -> None:
+@json_option
+def set_(key: str, value: str, as_json: bool) -> None:
     """Write one setting to the state root's settings.toml.
 
     What concerns asks is in force at once, the rest for keepers that are started from now on.
     """
     context = open_context(records=False)
     written = context.settings.set(key, _parsed(key, value))
-    click.echo(f"{written.key} = {_text(written.value)} ({written.origin})")
+    if as_json:
+        print_json({"key": written.key, "value": written.value, "origin": written.origin})
+    else:
+        click.echo(f"{written.key} = {_text(written.value)} ({written.origin})")
     if not key.startswith(("asks.", "notify.")):
         note("keepers that run already go on with what they were started with")
 

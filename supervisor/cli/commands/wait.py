@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from supervisor.cli.common import agent_argument, open_context
+from supervisor.cli.common import agent_argument, json_option, open_context
 
 
 @click.command("wait", epilog="Example: supervisor wait tests --timeout 600")
 @agent_argument(many=True)
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after this many seconds (exit 1).")
-def command(ids: tuple[str, ...], timeout: float | None) -> int:
+@json_option
+def command(ids: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
     """Wait until the agents have ended.
 
     The exit code is the agent's own (128 + n for a signal); of several, the first that is not 0.
@@ -20,4 +21,4 @@ def command(ids: tuple[str, ...], timeout: float | None) -> int:
 
     context = open_context()
     entries = context.store.list()
-    return wait_for_exits(context, [resolve(i, entries) for i in ids], timeout_s=timeout)
+    return wait_for_exits(context, [resolve(i, entries) for i in ids], timeout_s=timeout, as_json=as_json)

@@ -203,7 +203,10 @@ class Tools:
     ) -> dict[str, Any]:
         """Stop an agent with everything that it started."""
         row = (await self._look()).find(agent, act=True)
-        words = [*(["--cascade"] if cascade else []), *([f"--grace={grace_seconds}"] if grace_seconds else [])]
+        words = [
+            *(["--cascade"] if cascade else []),
+            *([f"--grace={grace_seconds}"] if grace_seconds is not None else []),
+        ]
         ran = await self._caller.run("stop", "--json", *words, row["entryId"], timeout_s=COMMAND_S * 2)
         return {"results": _good_json(ran)}
 

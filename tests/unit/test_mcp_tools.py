@@ -182,6 +182,13 @@ def test_of_one_name_the_running_one_is_meant_before_an_ended_one() -> None:
     assert script.acts == [("stop", "--json", "entry-kid")]
 
 
+def test_a_grace_of_nothing_is_not_the_profiles_grace() -> None:
+    script = me()
+    script.answers["stop"] = []
+    call(script, "stop_agent", agent="kid", grace_seconds=0)
+    assert script.acts == [("stop", "--json", "--grace=0.0", "entry-kid")]
+
+
 def test_who_is_not_on_record_looks_at_everybody_and_stops_only_what_it_launched() -> None:
     script = Script(None, launch={"sessionId": "session-kid"}, stop=[])
     (listed, _), (told, refused), _, (_, failed) = calls(

@@ -59,6 +59,8 @@ def _life_fence(entry: Entry, facts: Facts) -> Fence | None:
 
 def _context_fence(entry: Entry) -> Fence | None:
     context = entry.agent.resume_context
+    if context is None and entry.enrolled and lines_of(entry.plan):
+        return Fence("no_session", f"{entry.name} was enrolled without its session id", "Launch it again")
     if context is None or not lines_of(entry.plan):
         return Fence(
             "no_resume_context",

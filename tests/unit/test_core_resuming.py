@@ -59,6 +59,8 @@ def test_a_driver_proves_the_session_in_the_background_only() -> None:
         (agent(), Facts(alive=None, owner=agent()), "unknown"),
         (agent(context=None), GONE, "no_resume_context"),
         (agent(plan=make_plan()), GONE, "no_resume_context"),
+        (agent(context=None, enrolled=True), GONE, "no_session"),
+        (agent(context=None, enrolled=True, plan=make_plan()), GONE, "no_resume_context"),
         (agent(context=replace(CONTEXT, provider_session_id=None)), GONE, "no_session"),
         (agent(plan=replace(PLAN, capture_key=None)), GONE, "no_proof"),
         (agent(), Facts(alive=False, folder_there=False), "cwd_gone"),

@@ -60,6 +60,8 @@ def _refuse(entry: Entry) -> NoReturn:
         end = f" ({describe(entry.hand_off)})" if entry.hand_off else ""
         how = "logs" if entry.output.transcript else "show"
         raise Refused(f"{name} has ended{end}", hint=f"See: supervisor {how} {name}")
+    if entry.enrolled:
+        raise Refused(f"{name} was enrolled while it ran", hint="It is where it was started")
     if entry.terminal.kind == "foreground":
         pid = entry.keeper.process.key.pid
         raise Refused(f"{name} runs in the foreground of another terminal (its keeper is pid {pid})", hint="Go there")

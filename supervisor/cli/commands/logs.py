@@ -129,6 +129,8 @@ def _no_transcript(entry: Entry) -> NoReturn:
     name = entry.name
     if entry.terminal.kind == "tmux":
         where, hint = f"its output is in tmux pane {entry.terminal.pane}", f"Go there: supervisor attach {name}"
+    elif entry.enrolled:
+        where, hint = "it was enrolled while it ran", "Its output is where it was started"
     else:
         pid = entry.keeper.process.key.pid
         where = f"it ran in the foreground, its output is on that terminal (its keeper is pid {pid})"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -17,6 +18,7 @@ from supervisor.core.foreign import profile_of, programs
 from supervisor.core.identity import ProcessKey, ProcessRef, same_process
 from supervisor.core.ids import session_id
 from supervisor.core.launch_plan import LaunchPlan, RestartPlan
+from supervisor.core.leases import owner_of
 from supervisor.core.ports import Conflict
 from supervisor.core.text import is_text
 from supervisor.runtime.activation import activate, claimed
@@ -28,6 +30,7 @@ from supervisor.runtime.keeper import Keeper
 from supervisor.runtime.kept_agent import KeptAgent, Report
 from supervisor.runtime.launching import Launcher
 from supervisor.runtime.parentage import refuse_inside_sandbox
+from supervisor.runtime.scan import alive
 from supervisor.runtime.starting import names_lock
 
 NO_PROFILE = "shell"
@@ -59,8 +62,10 @@ def enroll(context: Context, pid: int, *, session: str | None, profile: str | No
 def _process(context: Context, pid: int, entries: Sequence[Entry]) -> ProcessKey:
     processes = context.processes
     key = processes.probe(pid)
-    if not isinstance(key, ProcessKey):
+    if not isinstance(key, ProcessKey) or pid not in processes.snapshot():  # a thread has a number too
         raise NotFound(f"no process {pid} runs here", hint="See: supervisor tree --discover")
+    if not processes.command(pid):
+        raise Refused(f"process {pid} runs no program, it is the kernel's", hint="See: supervisor tree --discover")
     owners = context.parts.beats.owners()
     if pid == os.getpid() or owners.get(pid) == key.start_ticks:
         raise Refused(f"process {pid} is supervisor itself", hint="Name the agent's own process")
@@ -89,6 +94,8 @@ def _entry(
 ) -> Entry:
     """What a launch would have recorded, with the process that is there already."""
     owner = next((e for e in entries if e.session_id == session and (is_live(e) or not e.enrolled)), None)
+    if owner is None and session is not None:  # under another id of our own, by the CLI's
+        owner = owner_of(session, entries, partial(alive, context.parts))
     if owner is not None:
         raise Refused(f"session {session} is on record as {owner.name}", hint=f"See: supervisor show {owner.name}")
     found = profile or profile_of(context.processes.command(key.pid), programs(context.profiles.known())) or NO_PROFILE

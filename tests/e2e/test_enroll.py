@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -20,6 +22,13 @@ done = subprocess.run(sys.argv[2:], stdin=subprocess.DEVNULL, capture_output=Tru
 (work / "told").write_text(f"{{done.returncode}} {{done.stdout}}{{done.stderr}}")
 while not (work / "end").exists(): time.sleep(0.02)
 sys.exit(7)
+"""
+
+THREAD = """
+import sys, threading
+thread = threading.Thread(target=sys.stdin.read)
+thread.start()
+print(thread.native_id, flush=True)
 """
 
 
@@ -110,6 +119,48 @@ def test_what_cannot_be_enrolled_is_refused_with_the_reason(sv: Supervisor) -> N
     ended.wait()
     assert f"no process {ended.pid} runs here" in sv.run("enroll", "--pid", str(ended.pid), code=3).err
     sv.run("enroll", "--pid", "0", code=2)
+    thread = subprocess.Popen([sys.executable, "-c", THREAD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert thread.stdin and thread.stdout
+    number = thread.stdout.readline().strip()
+    assert f"no process {number} runs here" in sv.run("enroll", "--pid", number, code=3).err
+    thread.communicate()
+
+
+def test_a_thread_of_the_kernel_is_no_agent(sv: Supervisor) -> None:
+    line = Path("/proc/2/cmdline")
+    if os.geteuid() != 0 or not line.exists() or line.read_bytes():
+        pytest.skip("process 2 is none of the kernel's, or not ours")
+    assert "it is the kernel's" in sv.run("enroll", "--pid", "2", code=1).err
+
+
+def test_a_cli_session_that_another_agent_is_in_is_not_enrolled_a_second_time(sv: Supervisor) -> None:
+    """Also where that agent is on record under an id of our own."""
+    sv.demo("lead", "SLEEP: 1000")
+    path = sv.record_path("lead")
+    record = json.loads(path.read_text())
+    record["agent"]["resumeContext"]["providerSessionId"] = "the-clis-own"
+    Supervisor.replace(path, json.dumps(record).encode())
+    stranger = subprocess.Popen(["sleep", "1000"])
+    try:
+        words = ("enroll", "--pid", str(stranger.pid), "--session", "the-clis-own", "--profile", "demo")
+        assert "session the-clis-own is on record as lead" in sv.run(*words, code=1).err
+    finally:
+        stranger.kill()
+        stranger.wait()
+    assert set(sv.ps()) == {"lead"}
+
+
+def test_what_is_said_of_an_enrolled_agent_is_true_of_it(sv: Supervisor) -> None:
+    stranger = subprocess.Popen(["sleep", "1000"])
+    try:
+        sv.run("enroll", "--pid", str(stranger.pid), "--profile", "demo", "--name", "lead")
+        for command in ("logs", "attach"):
+            assert "was enrolled while it ran" in sv.run(command, "lead", code=1).err
+    finally:
+        stranger.kill()
+        stranger.wait()
+    sv.ended("lead")
+    assert "enrolled without its session id [no_session]" in sv.run("resume", "lead", code=5).err
 
 
 def test_an_enrolled_agent_that_has_ended_is_resumed_in_its_own_session_and_is_then_ours(sv: Supervisor) -> None:

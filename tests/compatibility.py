@@ -76,7 +76,7 @@ ROWS: tuple[tuple[str, Callable[[LaunchProfile], str]], ...] = (
     ("session", said("session")),
     ("up", said("ready")),
     ("asks", said("asks")),
-    ("tools for agents (`--mcp`)", lambda p: "yes" if p.mcp != "none" else "no"),
+    ("tools for agents", said("tools")),
     ("allowed paths", said("paths")),
     ("stopped by", said("stop")),
     ("variables it is given", set_),

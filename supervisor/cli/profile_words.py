@@ -24,6 +24,12 @@ _READY = {
 }
 
 
+_TOOLS = {
+    "none": "not for one launch; an agent with a shell launches without them: supervisor guide",
+    "acp": "given for one launch (--mcp), in the background only",
+}
+
+
 def abilities(profile: LaunchProfile) -> list[tuple[str, str]]:
     """What a CLI that is started by this profile can do and cannot, as (label, sentence)."""
     prompt = profile.prompt
@@ -36,6 +42,7 @@ def abilities(profile: LaunchProfile) -> list[tuple[str, str]]:
         ("session", _session(profile)),
         ("model", "can be chosen" if _takes_model(profile) else "cannot be chosen"),
         ("asks", _asks(profile)),
+        ("tools", _TOOLS.get(profile.mcp, "given for one launch (--mcp)")),
         ("ready", f"{_READY[ready.when]}, within {ready.timeout_seconds} s"),
         ("stop", f"{stop.signal}, {stop.grace_seconds:g} s to end, then it is killed"),
         ("restart", f"{profile.restart.policy}"),

@@ -193,7 +193,7 @@ class LaunchProfile(_Table, frozen=True):
     restart: RestartPolicy = RestartPolicy()
     asks: Asks = Asks()
     driver: DriverRules | None = None
-    mcp: Literal["none", "claude", "codex", "opencode", "acp"] = "none"
+    mcp: Literal["none", "claude", "codex", "opencode", "pi", "acp"] = "none"
     notes: tuple[str, ...] = ()
     cannot: tuple[str, ...] = ()
 

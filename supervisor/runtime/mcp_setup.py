@@ -6,9 +6,11 @@ The CLI writes its own configuration where it has a command for that, so that co
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
+import tomllib
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -21,12 +23,16 @@ from supervisor.adapters.spawn import run, which
 from supervisor.core.errors import BadInput, NotFound, Refused
 from supervisor.core.mcp_clis import (
     CLIS,
+    FILES,
     OPENCODE_CONTENT,
     McpCli,
     candidates,
     command_line,
+    entry_at,
     for_one_launch,
+    pi_extension,
     without,
+    words_of,
 )
 from supervisor.core.text import printable
 from supervisor.runtime.agent_request import AgentRequest
@@ -37,13 +43,17 @@ _MAX_CONFIG = 16 * 1024 * 1024
 
 
 class Setup(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is to be done: the CLI's own command, or else the file that is rewritten without our entry."""
+    """What is to be done: the CLI's own commands, or else the file that is rewritten without our entry.
+
+    `there`: the file in which exactly this stands already, so that nothing is to be done. `files`: those that exist and
+    are backed up.
+    """
 
     cli: str
-    command: tuple[str, ...] = ()
+    commands: tuple[tuple[str, ...], ...] = ()
     rewrites: str | None = None
     files: tuple[str, ...] = ()
-    """Those that exist and are backed up."""
+    there: str | None = None
 
 
 def server_command(context: Context) -> tuple[str, ...]:
@@ -75,17 +85,19 @@ def with_tools(context: Context, request: AgentRequest) -> AgentRequest:
     require_extra(context)
     profile = context.profiles.load(request.profile)
     if profile.mcp == "none":
-        hint = f"Once for all sessions: supervisor mcp install {profile.name}" if profile.name in CLIS else ""
+        hint = "An agent with a shell can launch without: put `supervisor guide` into its prompt"
         raise BadInput(f"profile {profile.name} cannot be given the tools for one launch", hint=hint)
     if profile.mcp == "acp":
         if profile.driver is None or request.mode != "headless":
-            raise BadInput(f"profile {profile.name} can be given the tools in the background only", hint="Use --detach")
+            once = f", or once for all sessions: supervisor mcp install {profile.name}" if profile.name in CLIS else ""
+            hint = f"Use --detach{once}"
+            raise BadInput(f"profile {profile.name} can be given the tools in the background only", hint=hint)
         return replace(request, mcp_server=json.dumps(server_command(context)))
-    file = os.path.join(context.places.hooks, "mcp.json")
+    file = os.path.join(context.places.hooks, FILES.get(profile.mcp, ""))
     words, content = for_one_launch(profile.mcp, server_command(context), file=file)
     env = dict(request.env)
-    if profile.mcp == "claude":
-        data = json.dumps(content, indent=2).encode()
+    if profile.mcp in FILES:
+        data = (pi_extension(content) if profile.mcp == "pi" else json.dumps(content, indent=2)).encode()
         if read_bounded(file) != data:
             write_atomic(file, data)
     elif profile.mcp == "opencode":
@@ -108,9 +120,14 @@ def plan_install(context: Context, name: str) -> Setup:
     Raises:
         Refused: the CLI is not installed.
     """
-    cli = CLIS[name]
-    words = command_line(cli.add, server_command(context))
-    return Setup(cli=name, command=_found(context, words), files=_existing(context, cli))
+    cli, words = CLIS[name], server_command(context)
+    files = _existing(context, cli)
+    before = {file: words_of(entry) for file, entry in _entries(cli, files).items() if entry is not None}
+    there = next((file for file, found in before.items() if found == words), None)
+    if there is not None:
+        return Setup(cli=name, there=there)
+    templates = [cli.add] if cli.replaces or not before else [cli.remove, cli.add]
+    return Setup(cli=name, commands=tuple(_found(context, command_line(t, words)) for t in templates), files=files)
 
 
 def plan_uninstall(context: Context, name: str) -> Setup:
@@ -121,8 +138,11 @@ def plan_uninstall(context: Context, name: str) -> Setup:
     """
     cli = CLIS[name]
     files = _existing(context, cli)
+    known = _entries(cli, files)
+    if set(known) == set(files) and all(entry is None for entry in known.values()):
+        raise NotFound(f"{name} knows no MCP server of supervisor", hint="Nothing is to be done")
     if cli.remove:
-        return Setup(cli=name, command=_found(context, command_line(cli.remove, ())), files=files)
+        return Setup(cli=name, commands=(_found(context, command_line(cli.remove, ())),), files=files)
     for file in files:
         if _rewritten(file, cli) is not None:
             return Setup(cli=name, rewrites=file, files=files)
@@ -144,14 +164,19 @@ def carry_out(context: Context, setup: Setup) -> list[str]:
             write_atomic(real, content)
             os.chmod(real, mode)
         return backups
+    for command in setup.commands:
+        _run(context, setup.cli, command)
+    return backups
+
+
+def _run(context: Context, cli: str, command: Sequence[str]) -> None:
     try:
-        code, out, err = run(setup.command, env=context.env, timeout=_CLI_S)
+        code, out, err = run(command, env=context.env, timeout=_CLI_S)
     except OSError as error:
-        raise Refused(f"{setup.cli} did not do it: {error}") from None
+        raise Refused(f"{cli} did not do it: {error}") from None
     if code != 0:
         said = printable((err or out).strip())[-500:] or f"it ended with {code}"
-        raise Refused(f"{setup.cli} did not do it: {said}", hint=f"Look with: {setup.cli} mcp list")
-    return backups
+        raise Refused(f"{cli} did not do it: {said}", hint=f"Look with: {cli} mcp list")
 
 
 def _found(context: Context, words: Sequence[str]) -> tuple[str, ...]:
@@ -163,6 +188,16 @@ def _found(context: Context, words: Sequence[str]) -> tuple[str, ...]:
 
 def _existing(context: Context, cli: McpCli) -> tuple[str, ...]:
     return tuple(f for f in candidates(cli, context.env) if os.path.isfile(f))
+
+
+def _entries(cli: McpCli, files: Sequence[str]) -> dict[str, Any]:
+    """What each file has of our server, None for nothing; one that cannot be read (comments) is left out."""
+    out: dict[str, Any] = {}
+    for file in files:
+        text = (read_bounded(os.path.realpath(file), _MAX_CONFIG) or b"").decode(errors="replace")
+        with contextlib.suppress(ValueError):
+            out[file] = entry_at((tomllib if file.endswith(".toml") else json).loads(text), cli.path)
+    return out
 
 
 def _rewritten(file: str, cli: McpCli) -> bytes | None:

@@ -49,6 +49,21 @@ def test_an_install_is_only_shown_until_it_is_wanted_and_backs_up_the_file(
     assert os.stat(backup).st_mode & 0o777 == 0o600
 
 
+def test_what_stands_there_already_is_left_and_what_differs_is_replaced(sv: Supervisor, path: dict[str, str]) -> None:
+    there = {"mcpServers": {"supervisor": {"command": "/earlier/supervisor", "args": ["mcp"]}}}
+    file = home_file(sv, ".claude.json", json.dumps(there))
+    sv.script("claude", f'echo "$2" >> {sv.work}/claude.told')
+
+    done = sv.json("mcp", "install", "claude", "--yes", env=path)
+
+    assert (sv.work / "claude.told").read_text().split() == ["remove", "add"]
+    words = done["commands"][-1]
+    entry = {"command": words[words.index("--") + 1], "args": words[words.index("--") + 2 :]}
+    file.write_text(json.dumps({"mcpServers": {"supervisor": entry}}))
+    assert "is told of it already" in sv.run("mcp", "install", "claude", "--yes", env=path).out
+    assert (sv.work / "claude.told").read_text().split() == ["remove", "add"]
+
+
 def test_what_the_cli_says_is_told(sv: Supervisor, path: dict[str, str]) -> None:
     (sv.work / "broken").touch()
     done = sv.run("mcp", "install", "claude", "--yes", env=path, code=1)
@@ -78,7 +93,9 @@ def test_an_entry_in_a_plain_file_is_taken_out_and_the_rest_stays(sv: Supervisor
 
 def test_a_file_with_comments_is_left_as_it_is(sv: Supervisor, path: dict[str, str]) -> None:
     text = '{\n  // mine\n  "mcp": {"supervisor": {}},\n}'
-    file = home_file(sv, ".config/opencode/opencode.jsonc", text)
+    file = Path(sv.env["XDG_CONFIG_HOME"]) / "opencode" / "opencode.jsonc"
+    file.parent.mkdir()
+    file.write_text(text)
     done = sv.run("mcp", "uninstall", "opencode", "--yes", env=path, code=1)
     assert "Take mcp.supervisor out of it by hand" in done.err
     assert file.read_text() == text
@@ -114,6 +131,13 @@ def test_tools_for_one_launch_touch_no_file_of_the_users(sv: Supervisor, path: d
     assert "--mcp-server" not in " ".join(
         sv.json("launch", "--dry-run", "--detach", "gemini", "--", "hi", env=path)["plan"]["argv"]
     )
+    done = sv.run("launch", "--tmux", "--mcp", "gemini", env=path, code=1)
+    assert "Use --detach, or once for all sessions: supervisor mcp install gemini" in done.err
+    sv.script("pi", "true")
+    plan = sv.json("launch", "--dry-run", "--mcp", "pi", "--", "hi", env=path)["plan"]
+    file = plan["argv"][plan["argv"].index("--extension") + 1]
+    assert "registerMcpServer" in Path(file).read_text()
     done = sv.run("launch", "--detach", "--mcp", "shell", "--", "true", code=1)
     assert "profile shell cannot be given the tools for one launch" in done.err
+    assert "put `supervisor guide` into its prompt" in done.err
     assert list(Path(sv.env["HOME"]).iterdir()) == []

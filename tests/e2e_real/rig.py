@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import supervisor
 from tests.e2e_real.clis import FAKE_MODEL, Clis, FakeModel, claude_home, pi_home
 from tests.e2e_real.homes import codex_home, gemini_home, opencode_home
 from tests.e2e_real.processes import MARK, command, end_marked, marked, runs, send, until
@@ -60,6 +61,7 @@ class Rig:
             "TMPDIR": str(_folder(tmp / "tmp")),
             "XDG_CONFIG_HOME": str(self.config),
             "SUPERVISOR_HOME": str(self.state),
+            "PYTHONPATH": str(Path(supervisor.__path__[0]).parent),  # the checkout that these tests are of
             MARK: self.mark,
         }
         if clis and model:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.e2e_real.rig import Rig, Row
+from tests.e2e_real.rig import TOOLS_ALLOWED, Rig, Row
 
 pytestmark = pytest.mark.real
 
@@ -57,8 +57,9 @@ ALLOW = [{"action": "allow", "tool": "other", "value": "*(supervisor MCP Server)
         ("codex", "mcp__supervisor/", ("-c", APPROVE)),
         ("opencode", "supervisor_", ()),
         ("gemini", "mcp_supervisor_", ()),
+        ("pi", "mcp__supervisor__", TOOLS_ALLOWED["pi"]),
     ],
-    ids=["codex", "opencode", "gemini"],
+    ids=["codex", "opencode", "gemini", "pi"],
 )
 def test_the_tools_launch_what_a_sandboxed_shell_must_not(
     rig: Rig, record_property: Callable[[str, object], None], cli: str, namespace: str, words: tuple[str, ...]

@@ -6,7 +6,16 @@ import tomllib
 
 import pytest
 
-from supervisor.core.mcp_clis import CLIS, candidates, command_line, for_one_launch, without
+from supervisor.core.mcp_clis import (
+    CLIS,
+    candidates,
+    command_line,
+    entry_at,
+    for_one_launch,
+    pi_extension,
+    without,
+    words_of,
+)
 
 COMMAND = ("/opt/py", "-P", "-m", "supervisor", "mcp")
 
@@ -18,6 +27,7 @@ COMMAND = ("/opt/py", "-P", "-m", "supervisor", "mcp")
         ("codex", ("codex", "mcp", "add", "supervisor", "--", *COMMAND)),
         ("gemini", ("gemini", "mcp", "add", "--scope", "user", "supervisor", "/opt/py", "--", *COMMAND[1:])),
         ("opencode", ("opencode", "mcp", "add", "supervisor", "--", *COMMAND)),
+        ("pi", ("pi", "mcp", "add", "supervisor", "--exposure", "direct", "--", *COMMAND)),
     ],
 )
 def test_each_is_told_by_its_own_command(name: str, expected: tuple[str, ...]) -> None:
@@ -30,7 +40,8 @@ def test_what_takes_it_back_names_it() -> None:
 
 def test_a_file_is_where_the_environment_says() -> None:
     env = {"HOME": "/home/me", "CODEX_HOME": "/elsewhere"}
-    assert candidates(CLIS["codex"], env) == ["/elsewhere/config.toml", "/home/me/.codex/config.toml"]
+    assert candidates(CLIS["codex"], env) == ["/elsewhere/config.toml"]
+    assert candidates(CLIS["codex"], {"HOME": "/home/me"}) == ["/home/me/.codex/config.toml"]
     assert candidates(CLIS["claude"], {"HOME": "/home/me", "CLAUDE_CONFIG_DIR": "rel"}) == ["/home/me/.claude.json"]
 
 
@@ -66,3 +77,33 @@ def test_opencode_is_told_for_one_launch_by_a_variable() -> None:
     words, content = for_one_launch("opencode", COMMAND, file="")
     assert words == ()
     assert content["mcp"]["supervisor"] == {"type": "local", "command": list(COMMAND), "enabled": True}
+
+
+def test_pi_is_told_for_one_launch_by_an_extension() -> None:
+    words, content = for_one_launch("pi", ('/o "p" t/py', "mcp"), file="/state/hooks/mcp-pi.js")
+    assert words == ("--extension", "/state/hooks/mcp-pi.js")
+    server = '{"command": "/o \\"p\\" t/py", "args": ["mcp"], "exposure": "direct", "timeout": 660}'
+    assert pi_extension(content).splitlines()[-1] == (
+        f'export default (pi) => pi.registerMcpServer("supervisor", {server});'
+    )
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"type": "stdio", "command": "/opt/py", "args": list(COMMAND[1:]), "env": {}},
+        {"type": "local", "command": list(COMMAND), "enabled": True},
+    ],
+)
+def test_a_server_is_known_by_its_command_line_however_the_cli_writes_it(entry: object) -> None:
+    assert words_of(entry_at({"servers": {"supervisor": entry}}, ("servers", "supervisor"))) == COMMAND
+
+
+@pytest.mark.parametrize("entry", [None, 3, {}, {"command": 7}, {"command": "x", "enabled": False}])
+def test_what_is_no_server_or_switched_off_has_no_command_line(entry: object) -> None:
+    assert words_of(entry) == ()
+
+
+@pytest.mark.parametrize("config", [None, [], {}, {"servers": 3}, {"servers": {"other": {}}}])
+def test_where_nothing_stands_nothing_is_found(config: object) -> None:
+    assert entry_at(config, ("servers", "supervisor")) is None

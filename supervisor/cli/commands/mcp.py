@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from supervisor.runtime.compose import Context
     from supervisor.runtime.mcp_setup import Setup
 
-CLIS = ("claude", "codex", "gemini", "opencode")
+CLIS = ("claude", "codex", "gemini", "opencode", "pi")
 
 _cli_argument = click.argument("cli", type=click.Choice(CLIS))
 _yes_option = click.option("--yes", "-y", is_flag=True, help="Do it [default: only show what would be done].")
@@ -72,12 +72,15 @@ def _do(context: Context, setup: Setup, *, yes: bool, as_json: bool) -> None:
 
     from supervisor.runtime.mcp_setup import carry_out
 
-    backups = carry_out(context, setup) if yes else []
+    backups = carry_out(context, setup) if yes and setup.there is None else []
     if as_json:
         print_json({**msgspec.to_builtins(setup), "done": yes, "backups": backups})
         return
-    if setup.command:
-        click.echo(f"{'ran' if yes else 'would run'}: {shlex.join(setup.command)}")
+    if setup.there is not None:
+        click.echo(f"{setup.cli} is told of it already, in {setup.there}: nothing is to be done")
+        return
+    for command in setup.commands:
+        click.echo(f"{'ran' if yes else 'would run'}: {shlex.join(command)}")
     if setup.rewrites:
         click.echo(f"{'rewrote' if yes else 'would rewrite'}: {setup.rewrites}, without our entry")
     for file in setup.files:

@@ -97,7 +97,7 @@ def _expired(entry: Entry, state: Closed | Resumable, now: int) -> Change | Remo
     if isinstance(state, Resumable):
         return Remove(entry, "resumable for 30 days") if now - since > RESUMABLE_RETENTION_MS else None
     told = state.hand_off.delivered_at
-    if told is not None and now - (_dated(max(told, tried), entry, now) or since) > ENDED_RETENTION_MS:
+    if told is not None and now - max(_dated(max(told, tried), entry, now) or since, since) > ENDED_RETENTION_MS:
         return Remove(entry, "ended and delivered")
     if now - since > RESUMABLE_RETENTION_MS:
         return Remove(entry, "ended 30 days ago")

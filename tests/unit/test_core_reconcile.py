@@ -146,6 +146,13 @@ def test_a_clock_set_back_removes_nobody_who_has_lived_long(status: Status) -> N
     assert plan(entry, ABSENT) == ()
 
 
+def test_nobody_was_told_of_an_end_before_it() -> None:
+    told = NOW + AGE_SLACK_MS + 1  # a clock was set back since
+    state = Closed(since=NOW - ENDED_RETENTION_MS, hand_off=make_hand_off(delivered_at=told))
+    entry = make_entry(state=state, heartbeat_at=NOW - ENDED_RETENTION_MS - 1)
+    assert plan(entry, ABSENT) == ()
+
+
 @pytest.mark.parametrize("since", [0, -5, NOW + RESUMABLE_RETENTION_MS * 2])
 @pytest.mark.parametrize("status", ["closed", "resumable"])
 def test_a_date_that_cannot_be_read_is_taken_from_the_last_heartbeat(status: Status, since: int) -> None:

@@ -68,9 +68,11 @@ class Start(Protocol):
 
 
 class Recovery:
-    """One recovery, in the session of `active`, or of nobody."""
+    """One recovery, in the session of `active`, or of nobody. Without `tell` nobody hears: no end is noted as told."""
 
-    def __init__(self, context: Context, active: Entry | None, tell: Tell, *, start: Start = start_detached) -> None:
+    def __init__(
+        self, context: Context, active: Entry | None, tell: Tell | None, *, start: Start = start_detached
+    ) -> None:
         self._context = context
         self._start = start
         self.active = active
@@ -201,6 +203,8 @@ class Recovery:
 
     def _deliver(self, owner: Entry, seen: Scan) -> None:
         """The ends of its children that nobody has been told of."""
+        if self._told is None:
+            return
         for child in addressed_to(owner.session_id, seen.entries):
             deliver(self._context.store, child, self._tell_end, now=self._context.clock.wall_ms())
         self._context.store.sync()
@@ -218,7 +222,8 @@ class Recovery:
 
     def _emit(self, event: Event) -> None:
         self.events.append(event)
-        self._told(event)
+        if self._told is not None:
+            self._told(event)
 
 
 def _event(
@@ -240,7 +245,7 @@ def _event(
 def recover_own(
     context: Context,
     session: Entry,
-    tell: Tell,
+    tell: Tell | None,
     *,
     look: Callable[[Context], Activated] = activate,
     start: Start = start_detached,
@@ -266,7 +271,7 @@ def recover_beside(context: Context, session: Entry) -> None:
     """The same in a process of its own, for an agent that has the terminal: nothing is said, the records tell."""
     context.spawner.spawn(
         SpawnRequest(
-            argv=context.self_argv("recover", "--as", session.session_id, "--yes-exact-only", "--json"),
+            argv=context.self_argv("recover", "--as", session.session_id, "--yes-exact-only", "--silent"),
             env={**context.env, "SUPERVISOR_HOME": context.places.home},
             cwd="/",
             new_session=True,

@@ -109,6 +109,20 @@ def test_hand_offs_wait_for_the_session_that_they_are_for(sv: Supervisor) -> Non
     assert "kid: exited with 3" in sv.prompts("lead")[-1]
 
 
+def test_on_a_terminal_hand_offs_are_told_before_the_agent_has_the_screen(sv: Supervisor) -> None:
+    sv.demo("lead", f"{spawn('kid', 'EXIT: 3')}\n{ASLEEP}")
+    wait_for(lambda: "kid" in sv.ps() and sv.record("kid")["state"].get("handOff"), "the end of kid")
+    crash(sv, "lead")
+
+    lead = on_terminal(sv, "resume", "lead")
+
+    lead.expect("kid: exited with 3")
+    wait_for(lambda: sv.json("handoffs") == [], "the end of kid noted as told")
+    lead.sendintr()
+    lead.expect(pexpect.EOF)
+    lead.close()
+
+
 def test_on_a_terminal_one_after_the_other_is_offered_with_its_facts(sv: Supervisor) -> None:
     family(sv, "c1", "c2", "c3")
     crash(sv, "lead", "c3")

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 )
 @click.option("--yes-exact-only", is_flag=True, help="Ask nothing: recover that session's own, tell of the rest.")
 @click.option("--tmux", is_flag=True, help="Bring back what a tmux server has taken along, in tmux.")
+@click.option("--silent", is_flag=True, hidden=True, help="Nobody hears: say nothing, and note no end as told.")
 @json_option
-def command(session: str | None, yes_exact_only: bool, tmux: bool, as_json: bool) -> int:
+def command(session: str | None, yes_exact_only: bool, tmux: bool, silent: bool, as_json: bool) -> int:
     """Bring back what a crash has left behind.
 
     The records are repaired once. The session's own agents come back by themselves: a live one is adopted again, a dead
@@ -38,7 +39,7 @@ def command(session: str | None, yes_exact_only: bool, tmux: bool, as_json: bool
     if tmux:
         return _in_tmux(context, activated.seen, as_json=as_json)
     active = _active(context, session, activated.seen)
-    tell = say_json if as_json else say
+    tell = None if silent else say_json if as_json else say
     recovery = Recovery(context, active, tell)
     others = recovery.run(activated)
     for resumed in recovery.resumed:

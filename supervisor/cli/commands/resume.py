@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -58,7 +59,7 @@ def command(
         return launch_in_tmux(context, choice.request, as_json=as_json, socket=tmux_socket)
     if in_background:
         return detached(context, choice.request, "ready", as_json=as_json, ready=lambda e: _recover(context, e))
-    return in_foreground(context, choice.request, ready=lambda e: _recover_beside(context, e))
+    return in_foreground(context, choice.request, before=choice.tell_ends, ready=choice.is_up)
 
 
 def _recover(context: Context, entry: Entry) -> None:
@@ -67,12 +68,6 @@ def _recover(context: Context, entry: Entry) -> None:
     from supervisor.runtime.recovering import recover_own
 
     recover_own(context, entry, lambda event: note(line_of(event)))
-
-
-def _recover_beside(context: Context, entry: Entry) -> None:
-    from supervisor.runtime.recovering import recover_beside
-
-    recover_beside(context, entry)
 
 
 def _from_file(prompt: str | None, path: str) -> str:
@@ -94,6 +89,7 @@ class _Choice:
         self._parent = parent
         self._prompt = prompt
         self._mode = mode
+        self._ends: Sequence[Entry] = ()
 
     def request(self, activated: Activated) -> list[ResumeRequest]:
         """The one request.
@@ -102,12 +98,14 @@ class _Choice:
             SupervisorError: no such agent, or a parent that is none.
         """
         from supervisor.cli.starting import named_parent
+        from supervisor.core.handoffs import addressed_to
         from supervisor.core.resolve import resolve
         from supervisor.runtime.agent_request import ResumeRequest
 
         entries = activated.seen.entries
         entry = resolve(self._wanted, entries)
         self._warn(entry)
+        self._ends = addressed_to(entry.session_id, entries)
         return [
             ResumeRequest(
                 entry_id=entry.entry_id,
@@ -119,6 +117,23 @@ class _Choice:
                 text=self._prompt,
             )
         ]
+
+    def tell_ends(self, _entry: Entry) -> None:
+        """Which of its agents have ended meanwhile, while the screen is still ours."""
+        from supervisor.core.ending import describe
+
+        for ended in self._ends:
+            if ended.hand_off is not None:
+                note(f"{ended.name}: {describe(ended.hand_off)}")
+
+    def is_up(self, entry: Entry) -> None:
+        """The ends that were told are noted; the rest comes back in a process beside it."""
+        from supervisor.runtime.delivering import note_told
+        from supervisor.runtime.recovering import recover_beside
+
+        for ended in self._ends:
+            note_told(self._context.store, ended, now=self._context.clock.wall_ms())
+        recover_beside(self._context, entry)
 
     def _inside(self, activated: Activated) -> ParentRef | None:
         from supervisor.runtime.parentage import from_environment

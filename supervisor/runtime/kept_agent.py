@@ -239,19 +239,23 @@ class KeptAgent:
     def _turn_running(self, now: Now) -> int | None:
         if not self._proof.due(self.entry):
             return None
+        self._judge_resume(now)  # by what an earlier keeper has seen: it may have switched its session since
         found = self._proof.look(self.entry, self._environment(), now)
         if found is not None:
             was_ready = self.is_ready
             self.record.change(found)
             if self.is_ready and not was_ready:
                 self._report(self.entry.key, "ready")
+        self._judge_resume(now)
+        return self._proof.next_look(self.entry, now)
+
+    def _judge_resume(self, now: Now) -> None:
         verdict = self._resume.judge(self.entry, waited_ms=self._proof.waited_ms(now))
         if verdict == "confirmed":
             self.record.change(lambda e: transitions.confirmed(e, now=now.wall_ms))
             self._report(self.entry.key, "ready")
         elif verdict == "failed":
             self.stop()
-        return self._proof.next_look(self.entry, now)
 
     def last_look(self, now: Now) -> None:
         """One that was quick may have been up between two looks; and its session is wanted for a resume."""

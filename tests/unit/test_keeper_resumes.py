@@ -19,6 +19,7 @@ from supervisor.core.entry import (
 )
 from supervisor.core.launch_plan import RestartPlan
 from supervisor.core.ports import Exit
+from supervisor.core.session_proof import Above, SessionProof, encode_proof
 from supervisor.runtime.kept_agent import KeptAgent
 from supervisor.testing import make_entry, make_hand_off, make_plan
 from tests.parts import Stage
@@ -118,6 +119,22 @@ def test_one_that_comes_up_in_another_session_is_stopped_and_its_record_is_as_be
     stage.go(30_000)
     assert_as_before(stage.on_disk(lead), f"it came up in another session, {OTHER}")
     assert (stage.signals.to(pid) != [], len(stage.spawner.started)) == (True, 1)
+
+
+def test_one_that_was_seen_in_its_session_and_begins_another_at_once_was_resumed(stage: Stage) -> None:
+    """Its keeper was killed when it had seen that, before it could say that the resume stands."""
+    lead = resuming(stage)
+    stage.go(100)
+    key, elsewhere = stage.key(lead), stage.store.another()
+    seen = replace(lead.entry, generation=replace(lead.entry.generation, session=SESSION))
+    elsewhere.replace_if_unchanged(lead.entry, seen)
+    lead.refresh()
+    proof = SessionProof(OTHER, "clear", None, "n2", key.pid, (Above(key.pid, key.start_ticks, key.pid),))
+    stage.fakes.proofs.content[lead.entry.entry_id] = encode_proof(proof)
+    stage.go(30_000)
+    entry = stage.on_disk(lead)
+    context = entry.agent.resume_context
+    assert (lead.is_ready, failed_resume(entry), context and context.provider_session_id) == (True, None, OTHER)
 
 
 def test_one_that_ends_before_it_has_confirmed_is_not_started_again(stage: Stage) -> None:

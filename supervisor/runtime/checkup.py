@@ -31,8 +31,8 @@ from supervisor.core.liveness import Beat, Now, beat_age_ms, process_alive
 from supervisor.core.ports import ExitWatch, ProcessTable, Signals, Spawner
 from supervisor.core.profile import LaunchProfile, field_of
 from supervisor.core.timing import HEARTBEAT_STALE_MS
-from supervisor.runtime.checks import Facts, Problem, ProfileFacts, Swept
 from supervisor.runtime.compose import Context
+from supervisor.runtime.findings import Facts, Problem, ProfileFacts, Swept
 from supervisor.runtime.versions import probe
 
 TEMP_AGE_MS = 60_000

@@ -25,7 +25,7 @@ _TOPIC = "version"
 
 def probe(context: Context, profile: LaunchProfile) -> tuple[str | None, str]:
     """The version that the CLI says, and else what is wrong with its answer. What it says is noted."""
-    from supervisor.runtime.checks import probe_environment, version_in
+    from supervisor.runtime.profile_checks import probe_environment, version_in
 
     argv = [context.python if field_of(t) == "python" else t for t in profile.probe]
     fixed = {name: value for name, value in profile.env.set.items() if field_of(value) is None}  # "do not update now"

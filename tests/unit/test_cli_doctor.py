@@ -17,21 +17,11 @@ from supervisor.adapters.machine import Folder, Kernel, Space
 from supervisor.core.entry import KeeperRef
 from supervisor.core.identity import ProcessKey, ProcessRef
 from supervisor.core.liveness import Beat
-from supervisor.runtime.checks import (
-    LOW_FREE_BYTES,
-    MIN_FREE_BYTES,
-    Facts,
-    Finding,
-    Problem,
-    ProfileFacts,
-    Swept,
-    judge,
-    judge_profile,
-    version_in,
-    worst,
-)
+from supervisor.runtime.checks import LOW_FREE_BYTES, MIN_FREE_BYTES, judge
 from supervisor.runtime.checkup import look
 from supervisor.runtime.compose import Context
+from supervisor.runtime.findings import Facts, Finding, Problem, ProfileFacts, Swept, worst
+from supervisor.runtime.profile_checks import judge_profile, version_in
 from supervisor.testing import make_entry
 
 HOME = "/state"

@@ -16,9 +16,10 @@ def command(as_json: bool) -> int:
 
     One line per check: ok, info, warn or fail; what; details; what to do. The exit code is 1 when a check fails.
     """
-    from supervisor.runtime.checks import judge, worst
+    from supervisor.runtime.checks import judge
     from supervisor.runtime.checkup import look
     from supervisor.runtime.compose import from_environment
+    from supervisor.runtime.findings import worst
 
     findings = judge(look(from_environment()))
     if as_json:

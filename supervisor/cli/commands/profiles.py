@@ -10,8 +10,8 @@ from supervisor.cli.common import complete_profiles, json_option, note, open_con
 
 if TYPE_CHECKING:
     from supervisor.adapters.profile_files import Found
-    from supervisor.runtime.checks import Level
     from supervisor.runtime.compose import Context
+    from supervisor.runtime.findings import Level
 
 COLOURS = {"ok": "green", "info": "dim", "warn": "yellow", "fail": "bold red", "untrusted": "bold yellow"}
 
@@ -81,8 +81,9 @@ def check(names: tuple[str, ...], as_json: bool) -> int:
     missing program of a shipped profile is only reported. What an untrusted profile names is not run.
     """
     from supervisor.cli.tables import print_table
-    from supervisor.runtime.checks import judge_profile, worst
     from supervisor.runtime.checkup import look_at_profiles
+    from supervisor.runtime.findings import worst
+    from supervisor.runtime.profile_checks import judge_profile
 
     context = open_context(prepare=False)
     found = [context.profiles.find(n) for n in dict.fromkeys(names)] if names else context.profiles.all()

@@ -1,4 +1,4 @@
-"""What `recover` and `resume` say of a recovery, and the questions that it asks. Decides nothing."""
+"""What is said of a recovery, and the questions that it asks. Decides nothing."""
 
 from __future__ import annotations
 
@@ -58,12 +58,18 @@ def exit_code(events: Sequence[Event]) -> int:
     return EXIT_REFUSED if kinds & {"failed", "unconfirmed"} else EXIT_FENCED if "fenced" in kinds else EXIT_DONE
 
 
-def offer_all(context: Context, recovery: Recovery, others: Sequence[Found]) -> None:
+def offer_all(
+    context: Context, recovery: Recovery, others: Sequence[Found], *, later: list[Found] | None = None
+) -> None:
     """One question after the other, each about what is still so; an empty line leaves the agent as it is.
+
+    `later` takes what is to be below a session that is only about to start.
 
     Raises:
         Fenced: the session in whose name is asked has ended meanwhile.
+        click.Abort: the input has ended, or Ctrl-C.
     """
+    from supervisor.core.text import printable
     from supervisor.runtime.recovering import recover_own
     from supervisor.runtime.scan import scan
 
@@ -73,9 +79,13 @@ def offer_all(context: Context, recovery: Recovery, others: Sequence[Found]) -> 
         if fresh is None:
             continue  # it was recovered meanwhile, perhaps by its own parent that has just been resumed
         _show(fresh, f"{number} of {total}")
-        choice = _ask(fresh, recovery)
+        choice = _ask(fresh, adopts=later is not None or recovery.active is not None)
         if choice == "q":
             return
+        if later is not None and (choice == "a" or (choice == "r" and fresh.entry.parent is not None)):
+            later.append(fresh)
+            click.echo(printable(f"{fresh.entry.name}: seen to as soon as the agent runs"))
+            continue
         before = len(recovery.resumed)
         {"r": recovery.resume, "a": recovery.adopt, "c": recovery.release, "l": recovery.leave}[choice](fresh)
         for resumed in recovery.resumed[before:]:
@@ -109,20 +119,16 @@ def _show(found: Found, which: str) -> None:
             click.echo(printable(f"{label:<11}{value}"))
 
 
-def _ask(found: Found, recovery: Recovery) -> str:
-    """`r`esume, `a`dopt, `c`lean up, `l`eave or `q`uit. The end of input quits."""
-    choices = {"l": "leave", "q": "quit"}
+def _ask(found: Found, *, adopts: bool) -> str:
+    """`r`esume, `a`dopt, `c`lean up, `l`eave or `q`: leave all."""
+    choices = {"l": "leave", "q": "leave all"}
     if found.kind == "dead" and found.fence is None:
         choices = {"r": "resume in the background", **choices}
     elif found.kind == "live":
         choices = {"c": "clean up", **choices}
-        if recovery.active is not None:
+        if adopts:
             choices = {"a": "adopt", **choices}
     if found.fence is not None:
         click.echo(f"{'cannot':<11}{found.fence.why}")
     prompt = ", ".join(f"[{key}] {what}" for key, what in choices.items())
-    try:
-        answer = click.prompt(prompt, type=click.Choice(list(choices)), default="l", show_choices=False)
-    except (click.Abort, EOFError):
-        return "q"
-    return str(answer)
+    return str(click.prompt(prompt, type=click.Choice(list(choices)), default="l", show_choices=False))

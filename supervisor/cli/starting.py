@@ -12,6 +12,7 @@ from supervisor.cli.common import note, print_json
 
 if TYPE_CHECKING:
     from supervisor.core.entry import Entry, ParentRef
+    from supervisor.core.recovery import Found
     from supervisor.runtime.compose import Context
     from supervisor.runtime.starting import Choose, Started
 
@@ -47,17 +48,27 @@ def in_foreground(
     context: Context,
     choose: Choose,
     *,
+    as_json: bool,
     before: Callable[[Entry], None] = lambda _entry: None,
     ready: Callable[[Entry], None] = lambda _entry: None,
 ) -> int:
     """Be the keeper of one agent on this terminal; the agent's own code.
 
-    `before` is called before it is spawned: afterwards the screen is its own. `ready` once it is proven up.
+    What a master is to recover of others is asked first, unless JSON is wanted. `before` is called before it is
+    spawned: afterwards the screen is its own. `ready` once it is proven up.
+
+    Raises:
+        SupervisorError: refused before anything was started.
+        click.Abort: the person has changed their mind.
     """
-    from supervisor.core.ending import describe, exit_status
-    from supervisor.core.entry import failed_resume
     from supervisor.core.text import printable
     from supervisor.runtime.starting import run_foreground
+
+    later: Sequence[Found] = ()
+    if not as_json and sys.stderr.isatty():
+        from supervisor.cli.activating import offer_first
+
+        choose, later = offer_first(context, choose)
 
     def announce(entry: Entry) -> None:
         if sys.stderr.isatty():
@@ -65,7 +76,21 @@ def in_foreground(
         tell_of_clis(context, [entry])
         before(entry)
 
-    entry = run_foreground(context, choose, announce=announce, ready=ready)
+    def started(key: str) -> None:
+        entry = context.store.read(key) if later else None
+        if entry is not None:
+            from supervisor.runtime.recovering import take_in_beside
+
+            take_in_beside(context, entry.session_id, later)
+
+    return _told(run_foreground(context, choose, announce=announce, started=started, ready=ready))
+
+
+def _told(entry: Entry) -> int:
+    """Say what went wrong with an agent of this terminal, if anything; its code."""
+    from supervisor.core.ending import describe, exit_status
+    from supervisor.core.entry import failed_resume
+
     if (failed := failed_resume(entry)) is not None:
         note(f"{entry.name} was not resumed: {failed.why}")
         return 1

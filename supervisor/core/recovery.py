@@ -120,9 +120,9 @@ def downwards(first: Entry, recover: Callable[[Entry], Iterable[Entry]]) -> None
         queue += new
 
 
-def waiting(entries: Sequence[Entry], judged: Judged) -> int:
-    """How many agents wait to be recovered by somebody."""
-    return len(find(entries, judged, active=None, tasks=()))
+def foreign(found: Iterable[Found], entries: Sequence[Entry], session: Entry) -> list[Found]:
+    """What does not come back with a session that is to be resumed: neither it, nor what is below it."""
+    return [f for f in found if session.entry_id not in {e.entry_id for e in (f.entry, *ancestors(f.entry, entries))}]
 
 
 def named(found: Iterable[Found]) -> list[str]:

@@ -101,13 +101,8 @@ def be_pane(make: Callable[[dict[str, str]], Context], env: dict[str, str], home
     terminal = Terminal(kind="tmux", pane=env.get("TMUX_PANE"), socket=env.get("TMUX", "").rsplit(",", 2)[0] or None)
     request = replace(wanted.request, terminal=terminal)
 
-    told = False
-
     def started(key: str) -> None:
-        nonlocal told
-        if not told:
-            told = True
-            write_atomic(answer, msgspec.json.encode(PaneAnswer(key=key)))
+        write_atomic(answer, msgspec.json.encode(PaneAnswer(key=key)))
 
     try:
         return run_foreground(context, lambda _activated: [request], started=started)

@@ -269,9 +269,23 @@ def recover_own(
 
 def recover_beside(context: Context, session: Entry) -> None:
     """The same in a process of its own, for an agent that has the terminal: nothing is said, the records tell."""
+    _beside(context, "recover", "--as", session.session_id, "--yes-exact-only", "--silent")
+
+
+def take_in_beside(context: Context, session: str, chosen: Sequence[Found]) -> None:
+    """What a person has chosen to have below a session, before that had started; as above."""
+    for found in chosen:
+        wanted = found.entry.entry_id
+        if found.kind == "live":
+            _beside(context, "adopt", wanted, "--as", session)
+        else:
+            _beside(context, "resume", wanted, "--parent", session, "--detach")
+
+
+def _beside(context: Context, *words: str) -> None:
     context.spawner.spawn(
         SpawnRequest(
-            argv=context.self_argv("recover", "--as", session.session_id, "--yes-exact-only", "--silent"),
+            argv=context.self_argv(*words),
             env={**context.env, "SUPERVISOR_HOME": context.places.home},
             cwd="/",
             new_session=True,

@@ -89,7 +89,11 @@ def drafts_of(
     activated: Activated,
     refused: Callable[[ResumeRequest, SupervisorError], None] | None = None,
 ) -> list[Draft]:
-    """What is to be started anew, checked as a whole, then what is to be resumed."""
+    """What is to be started anew, checked as a whole, then what is to be resumed. Writes nothing.
+
+    Raises:
+        SupervisorError: what is asked for cannot be.
+    """
     new = [r for r in requests if isinstance(r, AgentRequest)]
     drafts = Launcher(context).drafts(new, activated.seen.entries) if new else []
     resumes = [r for r in requests if isinstance(r, ResumeRequest)]
@@ -186,8 +190,8 @@ def run_foreground(
 ) -> Entry:
     """Be the keeper of one agent that shares our terminal; returns its last record.
 
-    `announce` is called before it is spawned (afterwards the screen is its own), `started` with its key once its start,
-    or its end, is on record, `ready` once it is proven up.
+    `announce` is called before it is spawned (afterwards the screen is its own), `started` once, with its key, when its
+    start, or its end, is on record, `ready` once it is proven up.
 
     Raises:
         SupervisorError: refused before anything was started.
@@ -206,8 +210,13 @@ def run_foreground(
             raise Refused(f"{draft.entry.name} was resumed by another command at the same time")
         announce(keeper.agents[0].entry)
 
+    told = False
+
     def report(key: str, what: str) -> None:
-        started(key)
+        nonlocal told
+        if not told:
+            told = True
+            started(key)
         if what == "ready" and (entry := context.store.read(key)) is not None:
             ready(entry)
 

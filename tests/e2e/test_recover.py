@@ -135,7 +135,7 @@ def test_on_a_terminal_one_after_the_other_is_offered_with_its_facts(sv: Supervi
     for _ in answers:
         terminal.expect(r"agent\s+(\w+) \(demo\), (lives|dead), ")
         name = str(terminal.match.group(1))
-        terminal.expect(r"\[q\] quit")
+        terminal.expect(r"\[q\] leave all")
         terminal.sendline(answers[name])
     terminal.expect(pexpect.EOF)
 
@@ -155,10 +155,10 @@ def test_a_question_that_is_open_when_its_session_is_stopped_can_write_nothing_a
     sv.demo("boss", ASLEEP)
     terminal = on_terminal(sv, "recover", "--as", "boss")
     terminal.expect(r"agent\s+lead ")
-    terminal.expect(r"\[q\] quit")
+    terminal.expect(r"\[q\] leave all")
     terminal.sendline("l")
     terminal.expect(r"agent\s+c1 ")
-    terminal.expect(r"\[q\] quit")
+    terminal.expect(r"\[q\] leave all")
     sv.run("stop", "boss")
     before = sv.record("c1")["revision"]
 
@@ -170,14 +170,10 @@ def test_a_question_that_is_open_when_its_session_is_stopped_can_write_nothing_a
     assert (terminal.exitstatus, sv.record("c1")["revision"]) == (5, before)
 
 
-def test_a_foreground_master_that_is_resumed_gets_its_own_back_and_a_launch_tells_what_waits(sv: Supervisor) -> None:
+def test_a_foreground_master_that_is_resumed_gets_its_own_back_without_a_question(sv: Supervisor) -> None:
     family(sv, "c1")
     crash(sv, "lead")
     wait_for(lambda: sv.record("c1")["state"].get("grace"), "the orphan's grace")
-    fresh = on_terminal(sv, "launch", "demo", "--name", "fresh", "--prompt", "EXIT: 0")
-    fresh.expect("2 agents wait to be recovered: supervisor recover")
-    fresh.expect(pexpect.EOF)
-    fresh.close()
 
     lead = on_terminal(sv, "resume", "lead")  # it says nothing before its person does
 
@@ -186,6 +182,7 @@ def test_a_foreground_master_that_is_resumed_gets_its_own_back_and_a_launch_tell
     lead.sendintr()
     lead.expect(pexpect.EOF)
     lead.close()
+    assert "[l] leave" not in lead.before
 
 
 def test_recoveries_launches_and_keepers_that_race_take_each_agent_once(sv: Supervisor) -> None:

@@ -19,7 +19,7 @@ from supervisor.core.entry import (
 )
 from supervisor.core.handoffs import addressed_to, undelivered
 from supervisor.core.liveness import Judgement, Verdict
-from supervisor.core.recovery import Found, downwards, find, session_fence, waiting
+from supervisor.core.recovery import Found, downwards, find, foreign, session_fence
 from supervisor.core.tasks import Task
 from supervisor.testing import make_entry, make_hand_off, make_ref
 
@@ -202,9 +202,13 @@ def test_all_who_were_resumed_get_their_own_back_however_many_they_are_and_each_
     assert recovered == ["lead", *(f"a{n}" for n in range(100)), "b"]
 
 
-def test_how_many_wait_is_what_a_launch_tells() -> None:
-    everybody = [BOSS, dead("kid"), orphan("tests"), agent("fine")]
-    assert waiting(everybody, {e.entry_id: ALIVE for e in everybody}) == 2
+def test_what_is_of_others_is_what_does_not_come_back_with_a_session() -> None:
+    lead = dead("lead", parent=None)
+    kid = dead("kid", parent=as_parent(lead))
+    entries = [BOSS, lead, kid, dead("grandkid", parent=as_parent(kid)), orphan("tests"), agent("fine")]
+    found = find(entries, {e.entry_id: ALIVE for e in entries}, active=None, tasks=())
+    assert sorted(f.entry.name for f in found) == ["grandkid", "kid", "lead", "tests"]
+    assert [f.entry.name for f in foreign(found, entries, lead)] == ["tests"]
 
 
 # -- hand-offs

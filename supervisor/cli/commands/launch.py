@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,11 +17,10 @@ from supervisor.cli.common import (
 from supervisor.cli.tmux_launch import check_socket, tmux_socket_option
 
 if TYPE_CHECKING:
-    from supervisor.core.entry import Entry, ParentRef
+    from supervisor.core.entry import ParentRef
     from supervisor.runtime.activation import Activated
     from supervisor.runtime.agent_request import AgentRequest
     from supervisor.runtime.compose import Context
-    from supervisor.runtime.scan import Scan
 
 
 @click.command(
@@ -61,8 +59,9 @@ if TYPE_CHECKING:
 def command(as_json: bool, dry_run: bool, tmux: bool, detach: bool, wait_for: str | None, **given: object) -> int:
     """Start one agent.
 
-    On a terminal it runs in the foreground and the exit code is the agent's own. Detached it prints name, session, pid
-    and transcript once the agent is proven up; if the agent dies first you are told how, with the end of its output.
+    On a terminal it runs in the foreground and the exit code is the agent's own; before a master takes the terminal,
+    agents that wait to be recovered are offered. Detached it prints name, session, pid and transcript once the agent is
+    proven up; if the agent dies first you are told how, with the end of its output.
     """
     from supervisor.runtime.compose import from_environment
 
@@ -91,7 +90,7 @@ def command(as_json: bool, dry_run: bool, tmux: bool, detach: bool, wait_for: st
     from supervisor.cli.starting import detached, in_foreground
 
     if choice.foreground(detach, wait_for):
-        return in_foreground(context, choice.request, before=choice.tell_of_orphans)
+        return in_foreground(context, choice.request, as_json=as_json)
     return detached(context, choice.request, wait_for or "ready", as_json=as_json)
 
 
@@ -102,7 +101,6 @@ class _Choice:
         self._context = context
         self._given = given
         self._interactive = interactive or tmux
-        self._seen: Scan | None = None
 
     @cached_property
     def inside(self) -> bool:
@@ -126,7 +124,6 @@ class _Choice:
         from supervisor.core.launch_plan import allowed_path
         from supervisor.runtime.agent_request import AgentRequest
 
-        self._seen = activated.seen
         given = self._given
         profile = self._context.profiles.load(str(given["profile"]))
         prompt, words = self._prompt(profile.prompt.words)
@@ -152,17 +149,6 @@ class _Choice:
                 mcp=bool(given["mcp"]),
             )
         ]
-
-    def tell_of_orphans(self, entry: Entry) -> None:
-        """A new master on a terminal: one line, if something waits to be recovered."""
-        if self._seen is None or entry.parent is not None or not sys.stderr.isatty():
-            return
-        from supervisor.core.recovery import waiting
-
-        count = waiting(self._seen.entries, self._seen.judgements)
-        if count:
-            agents = "1 agent waits" if count == 1 else f"{count} agents wait"
-            note(f"{agents} to be recovered: supervisor recover")
 
     def _runs_on_terminal(self) -> bool:
         return self._interactive and not self.inside

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,8 @@ def command(session: str | None, yes_exact_only: bool, tmux: bool, silent: bool,
     if asks and others:
         from supervisor.cli.recovering import offer_all
 
-        offer_all(context, recovery, others)
+        with contextlib.suppress(click.Abort):  # what was answered is done
+            offer_all(context, recovery, others)
     else:
         for found in others:
             recovery.offer(found)

@@ -59,7 +59,7 @@ def command(
         return launch_in_tmux(context, choice.request, as_json=as_json, socket=tmux_socket)
     if in_background:
         return detached(context, choice.request, "ready", as_json=as_json, ready=lambda e: _recover(context, e))
-    return in_foreground(context, choice.request, before=choice.tell_ends, ready=choice.is_up)
+    return in_foreground(context, choice.request, as_json=as_json, before=choice.tell_ends, ready=choice.is_up)
 
 
 def _recover(context: Context, entry: Entry) -> None:

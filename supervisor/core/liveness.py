@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from supervisor.core.entry import Entry, is_live
+from supervisor.core.entry import Entry, KeeperRef, is_live
 from supervisor.core.identity import Gone, Machine, ProcessRef, Seen, Unreadable, same_process
 from supervisor.core.text import span
 from supervisor.core.timing import HEARTBEAT_REFRESH_MS, HEARTBEAT_STALE_MS, MS
@@ -52,6 +52,20 @@ class Now(Struct, frozen=True):
     machine: Machine
     wall_ms: int
     monotonic_ns: int
+
+
+def next_beat(keeper: KeeperRef, beat: int, now: Now) -> Beat:
+    """A heartbeat of a keeper as of now; `beat` counts them from 1."""
+    return Beat(
+        keeper_id=keeper.keeper_id,
+        pid=keeper.process.key.pid,
+        start_ticks=keeper.process.key.start_ticks,
+        boot_id=now.machine.boot_id,
+        host_id=now.machine.host_id,
+        beat=beat,
+        updated_at=now.wall_ms,
+        monotonic_ns=now.monotonic_ns,
+    )
 
 
 def comparable(there: Machine, here: Machine) -> bool:

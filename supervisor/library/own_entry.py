@@ -16,7 +16,7 @@ from supervisor.core import transitions
 from supervisor.core.ending import ended
 from supervisor.core.entry import Entry, HandOff, KeeperRef, WindingDown, is_live
 from supervisor.core.errors import SupervisorError
-from supervisor.core.liveness import Beat, Now
+from supervisor.core.liveness import Now, next_beat
 from supervisor.core.ports import Exit
 from supervisor.core.timing import MS
 from supervisor.runtime.parts import Parts
@@ -81,19 +81,7 @@ class OwnEntry:
             OSError: it could not be written.
         """
         self._beats += 1
-        key = self._keeper.process.key
-        self._parts.beats.beat(
-            Beat(
-                keeper_id=self._keeper.keeper_id,
-                pid=key.pid,
-                start_ticks=key.start_ticks,
-                boot_id=now.machine.boot_id,
-                host_id=now.machine.host_id,
-                beat=self._beats,
-                updated_at=now.wall_ms,
-                monotonic_ns=now.monotonic_ns,
-            )
-        )
+        self._parts.beats.beat(next_beat(self._keeper, self._beats, now))
 
     def look_after(self, now: Now) -> None:
         """Take in what others wrote, renew `heartbeatAt`, and follow a wish to stop."""

@@ -31,8 +31,8 @@ from supervisor.core.liveness import Now
 from supervisor.core.profile import AskMode
 from supervisor.runtime.answering import Answering, Session
 from supervisor.runtime.ask_facts import AskParts
-from supervisor.runtime.deciding import mark
 from supervisor.runtime.parts import Parts
+from supervisor.runtime.serving_marks import serving_beat
 
 GATE_ERROR = Reason("gate_error", "gate error")
 
@@ -82,7 +82,7 @@ class Deciding(Answering):
         for session_id in self.elsewhere:
             if session_id in self.decides:
                 with contextlib.suppress(OSError):  # then both have it before them, and the first answer stands
-                    said = mark(f"{DECIDES}{session_id}", self._keeper, now)
+                    said = serving_beat(f"{DECIDES}{session_id}", self._keeper, now)
                     self._asks.inboxes.attend(self._keeper.keeper_id, said)
             else:
                 self._asks.inboxes.leave(self._keeper.keeper_id)

@@ -25,8 +25,9 @@ from supervisor.core.text import one_line
 from supervisor.core.timing import HEARTBEAT_REFRESH_MS, HEARTBEAT_STALE_MS, MS
 from supervisor.runtime.ask_ends import why_gone
 from supervisor.runtime.ask_facts import AskFacts, AskParts
-from supervisor.runtime.deciding import Desk, Pending, mark, person
+from supervisor.runtime.deciding import Desk, Pending, person
 from supervisor.runtime.parts import Parts
+from supervisor.runtime.serving_marks import serving_beat
 
 ABANDONED_MS = HEARTBEAT_STALE_MS + SERVING_GRACE_MS
 """Its session unserved so long, an asker has given up; what still lies there, it could not take back."""
@@ -126,7 +127,7 @@ class Attending:
         run = os.path.join(self._parts.home, "run")
         if not os.path.isdir(run):  # a root that was moved away must not come back as an empty one
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), run)
-        self._asks.inboxes.attend(self.me.keeper_id, mark(self._scope.mark(self.entries), self.me, now))
+        self._asks.inboxes.attend(self.me.keeper_id, serving_beat(self._scope.mark(self.entries), self.me, now))
 
     def _ring_keepers(self) -> None:
         for keeper_id in {e.keeper.keeper_id for e in self.entries if is_live(e)}:

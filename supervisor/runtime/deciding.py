@@ -28,11 +28,12 @@ from supervisor.core.entry import Entry, KeeperRef
 from supervisor.core.errors import BadInput, NotFound
 from supervisor.core.liveness import Now
 from supervisor.core.rules import Approval, Verdict
-from supervisor.core.serving import ServingBeat, encode_beat
+from supervisor.core.serving import encode_beat
 from supervisor.core.text import one_line
 from supervisor.runtime.answering import ring_asker
 from supervisor.runtime.ask_facts import AskFacts, AskParts, here_of
 from supervisor.runtime.parts import Parts
+from supervisor.runtime.serving_marks import serving_beat
 
 Remember = Literal["child", "session"]
 
@@ -154,7 +155,7 @@ class Desk:
 
     def claim(self, pending: Pending, keeper: KeeperRef, now: Now, *, since: int) -> None:
         """Say that somebody looks at it since then (epoch ms): its timeout waits. Renewed while it is on the screen."""
-        beat = mark(pending.request.id, keeper, now)._replace(since=since)
+        beat = serving_beat(pending.request.id, keeper, now)._replace(since=since)
         with contextlib.suppress(OSError):
             self._asks.files.claim(pending.session_id, pending.request.id, encode_beat(beat))
 
@@ -211,22 +212,6 @@ class Desk:
         beat = self._facts.beat_of(session_id)
         if beat is not None and beat.keeper_id:
             self._parts.bells.ring(beat.keeper_id)
-
-
-def mark(session_id: str, me: KeeperRef, now: Now) -> ServingBeat:
-    """A presence or claim mark of this process."""
-    key = me.process.key
-    return ServingBeat(
-        session_id=session_id,
-        pid=key.pid,
-        updated_at=now.wall_ms,
-        start_ticks=key.start_ticks,
-        boot_id=now.machine.boot_id,
-        host_id=now.machine.host_id,
-        pid_namespace=now.machine.pid_namespace,
-        monotonic_ns=now.monotonic_ns,
-        keeper_id=me.keeper_id,
-    )
 
 
 def lineage(entries: Sequence[Entry], request: Request) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from supervisor.core.entry import Entry, KeeperRef, Starting
 from supervisor.core.identity import ProcessRef
-from supervisor.core.liveness import Beat, Now
+from supervisor.core.liveness import Now, next_beat
 from supervisor.core.timing import HEARTBEAT_REFRESH_MS, MS, STARTS_PER_TURN, TICK_MS
 from supervisor.runtime.agent_exits import AgentExits
 from supervisor.runtime.child_keepers import ChildKeepers
@@ -139,20 +139,8 @@ class Keeper:
         self._beats += 1
         self._beat_at = now.monotonic_ns
         self._beat_due = now.monotonic_ns + HEARTBEAT_REFRESH_MS * MS
-        key = self.ref.process.key
         try:
-            self._parts.beats.beat(
-                Beat(
-                    keeper_id=self.ref.keeper_id,
-                    pid=key.pid,
-                    start_ticks=key.start_ticks,
-                    boot_id=now.machine.boot_id,
-                    host_id=now.machine.host_id,
-                    beat=self._beats,
-                    updated_at=now.wall_ms,
-                    monotonic_ns=now.monotonic_ns,
-                )
-            )
+            self._parts.beats.beat(next_beat(self.ref, self._beats, now))
         except OSError as error:
             warn("the heartbeat could not be written, it is tried again", why=str(error))
         self._tell_if_moved()

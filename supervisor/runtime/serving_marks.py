@@ -75,7 +75,7 @@ class ServingMarks:
 
 
 def serving_beat(session_id: str, keeper: KeeperRef, now: Now) -> ServingBeat:
-    """The mark of a session that a keeper serves, as of now."""
+    """A mark of a process as of now: it serves the session, attends it, or looks at the ask of that id."""
     key, machine = keeper.process.key, now.machine
     return ServingBeat(
         session_id=session_id,

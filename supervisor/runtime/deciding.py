@@ -28,7 +28,7 @@ from supervisor.core.entry import Entry, KeeperRef
 from supervisor.core.errors import BadInput, NotFound
 from supervisor.core.liveness import Now
 from supervisor.core.rules import Approval, Verdict
-from supervisor.core.serving import encode_beat
+from supervisor.core.serving import ServingBeat, encode_beat
 from supervisor.core.text import one_line
 from supervisor.runtime.answering import ring_asker
 from supervisor.runtime.ask_facts import AskFacts, AskParts, here_of

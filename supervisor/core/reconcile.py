@@ -88,27 +88,33 @@ def _found_dead(entry: Entry, judged: Judgement, now: int) -> Change:
 
 def _expired(entry: Entry, state: Closed | Resumable, now: int) -> Change | Remove | None:
     """What is over is kept for its readers, not for ever; one that somebody tried to resume, counted from then."""
-    tried = state.failed_resume.at if state.failed_resume else 0
-    since = _dated(max(state.since, tried), entry, now)
+    end = state.hand_off
+    if end is not None and min(state.since, end.observed_at) > now + AGE_SLACK_MS:
+        return None  # both dates of its end lie ahead: a clock was set back, and that removes nothing
+    over = (state.since, state.failed_resume.at if state.failed_resume else 0)
+    since = _dated(over, entry, now)
     if since is None:
-        if max(state.since, tried) > 0:
-            return None  # all its times lie ahead: a clock was set back, and that removes nothing
+        if max(over) > 0:
+            return None  # so do all its times
         return Change(entry, replace(entry, state=replace(state, since=now)), "it has no date, it is counted from now")
     if isinstance(state, Resumable):
         return Remove(entry, "resumable for 30 days") if now - since > RESUMABLE_RETENTION_MS else None
     told = state.hand_off.delivered_at
-    if told is not None and now - max(_dated(max(told, tried), entry, now) or since, since) > ENDED_RETENTION_MS:
+    if told is not None and now - (_dated((told, *over), entry, now) or since) > ENDED_RETENTION_MS:
         return Remove(entry, "ended and delivered")
     if now - since > RESUMABLE_RETENTION_MS:
         return Remove(entry, "ended 30 days ago")
     return None
 
 
-def _dated(at: int, entry: Entry, now: int) -> int | None:
-    """A time that can be read: `at`, else what else the record says of its age. None: it says nothing.
+def _dated(times: Sequence[int], entry: Entry, now: int) -> int | None:
+    """The latest of these that can be read, else what else the record says of its age. None: it says nothing.
 
     Of a record whose last times lie ahead, as after a clock was set back, its start tells nothing about its end.
     """
-    last = (at, entry.heartbeat_at)
-    times = last if max(last) > 0 else (entry.started_at,)
-    return next((t for t in times if 0 < t <= now + AGE_SLACK_MS), None)
+    latest = now + AGE_SLACK_MS
+    known = [t for t in times if 0 < t <= latest]
+    if known:
+        return max(known)
+    other = entry.heartbeat_at if max(*times, entry.heartbeat_at) > 0 else entry.started_at
+    return other if 0 < other <= latest else None

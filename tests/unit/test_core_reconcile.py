@@ -7,6 +7,7 @@ from supervisor.core.entry import (
     AgentIdentity,
     Closed,
     Entry,
+    FailedResume,
     Grace,
     HandOff,
     KeeperRef,
@@ -144,6 +145,19 @@ def test_a_clock_set_back_removes_nobody_who_has_lived_long(status: Status) -> N
     old = NOW - RESUMABLE_RETENTION_MS - 1
     entry = make_entry(state=make_state(status, since=ahead), started_at=old, heartbeat_at=ahead)
     assert plan(entry, ABSENT) == ()
+
+
+def test_a_clock_set_back_removes_nobody_who_was_found_dead_late() -> None:
+    ahead = NOW + AGE_SLACK_MS + 1
+    end = make_hand_off(observed_at=ahead)
+    state = Resumable(since=ahead, agent=RESUMING, hand_off=end)
+    assert plan(make_entry(state=state, heartbeat_at=NOW - RESUMABLE_RETENTION_MS - 1), ABSENT) == ()
+
+
+def test_a_resume_tried_on_a_clock_set_back_since_makes_nothing_older() -> None:
+    failed = FailedResume(at=NOW + AGE_SLACK_MS + 1, why="why")
+    state = Resumable(since=NOW - 1, agent=RESUMING, failed_resume=failed)
+    assert plan(make_entry(state=state, heartbeat_at=NOW - RESUMABLE_RETENTION_MS - 1), ABSENT) == ()
 
 
 def test_nobody_was_told_of_an_end_before_it() -> None:

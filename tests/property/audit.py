@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from supervisor.core.ending import describe
 from supervisor.core.entry import Closed, Entry, Resumable, is_live, unconfirmed
 from supervisor.core.identity import ProcessKey
-from supervisor.core.timing import AGE_SLACK_MS, ENDED_RETENTION_MS, RESUMABLE_RETENTION_MS
+from supervisor.core.timing import ENDED_RETENTION_MS, RESUMABLE_RETENTION_MS
 from supervisor.core.transitions import MOVES
 
 if TYPE_CHECKING:
@@ -78,5 +78,4 @@ class Audit:
         assert isinstance(state, Closed | Resumable) and not is_live(entry), f"{entry.name} is removed, and lives"
         told = entry.hand_off is not None and entry.hand_off.delivered_at is not None
         kept = ENDED_RETENTION_MS if told and isinstance(state, Closed) else RESUMABLE_RETENTION_MS
-        ahead = state.since > self._world.clock.wall_ms() + AGE_SLACK_MS
-        assert self._world.latest_ms() - state.since > kept or ahead, f"{entry.name} is removed too early"
+        assert self._world.latest_ms() - state.since > kept, f"{entry.name} is removed too early"

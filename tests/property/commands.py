@@ -192,19 +192,20 @@ def resume(key: str, *, by: str | None = None) -> Use:
     return run
 
 
-def recover(key: str) -> Use:
-    """`recover --as SESSION --yes-exact-only`."""
+def recover(key: str, *, heard: bool = True) -> Use:
+    """`recover --as SESSION --yes-exact-only`; unheard as beside an agent that has the terminal."""
 
     def run(command: Command) -> None:
         activated = command.activate()
         active = next((e for e in activated.seen.entries if e.key == key), None)
-        recovery = Recovery(command.context, active, command.say, start=command.start)
+        tell = command.say if heard else None
+        recovery = Recovery(command.context, active, tell, start=command.start)
         try:
             recovery.run(activated)
         except Fenced:
             return
         for entry in recovery.resumed:
-            recover_own(command.context, entry, command.say, look=command.activate, start=command.start)
+            recover_own(command.context, entry, tell, look=command.activate, start=command.start)
 
     return run
 

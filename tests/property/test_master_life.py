@@ -60,7 +60,7 @@ class MasterLife(RuleBasedStateMachine):
 
     def _cast(self, name: str, parent: Entry | None) -> None:
         self._launch(cast_entry(name, len(self.keys) + 1, parent, self.world))
-        self._settle()
+        self.settle()
 
     def _launch(self, intent: Entry) -> None:
         self.keys[intent.name] = intent.key
@@ -72,7 +72,7 @@ class MasterLife(RuleBasedStateMachine):
         self.keys["twin"] = twin.key
         self.world.disk.create(replace(twin, state=make_state("closed", since=self.world.clock.wall_ms())))
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Every command comes to its end."""
         for _ in range(400):
             for actor in self._waiting():
@@ -97,9 +97,9 @@ class MasterLife(RuleBasedStateMachine):
     def somebody_resumes(self, name: str, by: int | None) -> None:
         self._begin("resume", commands.resume(self.keys[name], by=self.keys[f"lead-{by}"] if by is not None else None))
 
-    @rule(n=master)
-    def somebody_recovers(self, n: int) -> None:
-        self._begin("recover", commands.recover(self.keys[f"lead-{n}"]))
+    @rule(n=master, heard=st.booleans())
+    def somebody_recovers(self, n: int, heard: bool) -> None:
+        self._begin("recover", commands.recover(self.keys[f"lead-{n}"], heard=heard))
 
     @rule(n=worker, by=master)
     def somebody_adopts(self, n: int, by: int) -> None:
@@ -317,10 +317,10 @@ class MasterLife(RuleBasedStateMachine):
     def _all_comes_to_rest(self) -> None:
         for keeper in self.world.keepers:
             keeper.stopped = False
-        self._settle()
+        self.settle()
         for _ in range(3):
             self._begin("reconcile", commands.reconciling)
-            self._settle()
+            self.settle()
             self.world.go(320_000)
         for name in self.keys:
             entry = self.on_disk(name)
@@ -334,9 +334,9 @@ class MasterLife(RuleBasedStateMachine):
         self.world.mood = "well"
         for n in range(MASTERS):
             self._begin("resume", commands.resume(self.keys[f"lead-{n}"]))
-            self._settle()
+            self.settle()
             self._begin("recover", commands.recover(self.keys[f"lead-{n}"]))
-            self._settle()
+            self.settle()
             lead = self.on_disk(f"lead-{n}")
             if lead is not None and is_live(lead):
                 assert as_parent(lead).process is not None
@@ -350,3 +350,25 @@ class MasterLife(RuleBasedStateMachine):
 
 MasterLife.TestCase.settings = settings(stateful_step_count=40, deadline=None)
 test_master_life = MasterLife.TestCase
+
+
+def test_the_simulated_machine_brings_back_what_is_a_masters() -> None:
+    """That it happens at all: one child lives on and is adopted, one is dead and resumed, the end of one is told."""
+    life = MasterLife()
+    try:
+        life.an_agent_ends("worker-0")
+        life.an_agent_and_its_keeper_are_killed("worker-1")
+        life.a_master_is_lost(0, 10_000)
+        before = life.on_disk("worker-2")
+        life.somebody_resumes("lead-0", None)
+        life.settle()
+        lead, *workers = (life.on_disk(name) for name in ("lead-0", "worker-0", "worker-1", "worker-2"))
+        ended, resumed, adopted = workers
+        assert lead and ended and resumed and adopted and before and ended.hand_off
+        assert [e.status for e in (before, lead, *workers)] == ["resumable", "running", "closed", "running", "running"]
+        assert ended.hand_off.delivered_at is not None
+        assert life.world.told == {("worker-0", "exited with 2")}
+        assert {e.parent for e in (resumed, adopted)} == {as_parent(lead)}
+        assert adopted.generation == before.generation
+    finally:
+        life.close()

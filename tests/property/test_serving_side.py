@@ -15,7 +15,8 @@ from supervisor.core.entry import KeeperRef, ParentRef
 from supervisor.core.rules import Rule
 from supervisor.core.serving import encode_beat
 from supervisor.runtime.compose import Context
-from supervisor.runtime.deciding import Desk, mark
+from supervisor.runtime.deciding import Desk
+from supervisor.runtime.serving_marks import serving_beat
 from tests.asks import World
 
 IDS = ("perm-1", "perm-2")
@@ -87,7 +88,7 @@ class Run:
         if how == "gone":
             return files.stop_serving("root")
         me = KeeperRef("k-0", self.world.me)
-        files.beat("root", encode_beat(mark("root", me, self.world.parts.now())))
+        files.beat("root", encode_beat(serving_beat("root", me, self.world.parts.now())))
         if how == "silence" or not files.has_request("root", ask_id):
             return None
         body = {"approved": how == "allow", "state": "approved" if how == "allow" else "denied"}

@@ -18,7 +18,8 @@ from supervisor.core.errors import BadInput
 from supervisor.core.rules import Approval, Rule
 from supervisor.core.serving import ServingBeat, encode_beat
 from supervisor.runtime.compose import from_environment
-from supervisor.runtime.deciding import Desk, mark
+from supervisor.runtime.deciding import Desk
+from supervisor.runtime.serving_marks import serving_beat
 from supervisor.testing import make_entry
 from tests.asks import World
 
@@ -147,7 +148,7 @@ def test_serving_starts_and_stops_once_and_not_at_each_beat(world: World) -> Non
 
 def test_the_first_mark_prunes_what_provably_dead_servers_left_and_nothing_else(world: World) -> None:
     world.files.beat("dead", encode_beat(ServingBeat("dead", 2**30, world.clock.wall_ms())))
-    stale = encode_beat(mark("stale", KeeperRef("k-2", world.me), world.parts.now()))
+    stale = encode_beat(serving_beat("stale", KeeperRef("k-2", world.me), world.parts.now()))
     world.files.beat("stale", stale)
     world.clock.advance(60_000)
     world.beat()
@@ -168,7 +169,9 @@ def test_an_ask_that_waits_for_a_person_is_announced_once(world: World) -> None:
 
 
 def serve_as(world: World, session: str) -> None:
-    world.files.beat(session, encode_beat(mark(session, KeeperRef(f"k-{session}", world.me), world.parts.now())))
+    world.files.beat(
+        session, encode_beat(serving_beat(session, KeeperRef(f"k-{session}", world.me), world.parts.now()))
+    )
 
 
 def test_an_ask_that_was_passed_on_moves_to_the_new_parent_at_the_next_beat(world: World) -> None:
@@ -202,7 +205,7 @@ def test_an_ask_that_somebody_looks_at_stays_on_their_screen(world: World) -> No
     world.entry = replace(world.entry, parent=ParentRef(session_id="gone"))
     world.ask()
     world.beat()
-    world.files.claim("p", "perm-1", encode_beat(mark("p", KeeperRef("inbox", world.me), world.parts.now())))
+    world.files.claim("p", "perm-1", encode_beat(serving_beat("p", KeeperRef("inbox", world.me), world.parts.now())))
     serve_as(world, "new")
     world.entry = replace(world.entry, parent=ParentRef(session_id="new"))
     world.beat()
@@ -293,7 +296,7 @@ def test_an_ask_that_is_not_exact_cannot_be_remembered(world: World) -> None:
 
 
 def test_what_a_killed_keeper_had_passed_on_is_passed_on_anew_by_its_successor(world: World) -> None:
-    root = mark("root", KeeperRef("k-0", world.me), world.parts.now())
+    root = serving_beat("root", KeeperRef("k-0", world.me), world.parts.now())
     world.entry = replace(world.entry, parent=ParentRef(session_id="root"))
     world.files.beat("root", encode_beat(root))
     world.ask("perm-open")

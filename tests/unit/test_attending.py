@@ -18,8 +18,9 @@ from supervisor.core.serving import encode_beat
 from supervisor.core.timing import HEARTBEAT_STALE_MS
 from supervisor.runtime.attending import ABANDONED_MS, Attending, Scope
 from supervisor.runtime.compose import Context, from_environment
-from supervisor.runtime.deciding import Desk, Pending, mark
+from supervisor.runtime.deciding import Desk, Pending
 from supervisor.runtime.parts import Parts
+from supervisor.runtime.serving_marks import serving_beat
 from supervisor.testing import FakeClock, make_entry
 
 LEAD, MID = "s-lead", "s-mid"
@@ -46,7 +47,7 @@ class World:
         me = self.parts.ref(os.getpid())
         assert me is not None
         for session in sessions:
-            self.asks.files.beat(session, encode_beat(mark(session, KeeperRef("k", me), self.parts.now())))
+            self.asks.files.beat(session, encode_beat(serving_beat(session, KeeperRef("k", me), self.parts.now())))
 
     def ask(self, ask_id: str = "perm-1", value: str = "echo hi", *, session: str = LEAD, **ours: Any) -> Request:
         request = build_request(

@@ -16,8 +16,8 @@ from supervisor.core.entry import Entry, Generation, KeeperRef, ParentRef
 from supervisor.core.serving import encode_beat, parse_beat
 from supervisor.core.timing import HEARTBEAT_STALE_MS
 from supervisor.runtime.compose import Context
-from supervisor.runtime.deciding import mark
 from supervisor.runtime.pi_children import PiChildren
+from supervisor.runtime.serving_marks import serving_beat
 from supervisor.testing import FakeClock, make_entry, make_plan
 
 LEAD, KID = "s-lead", "s-kid"
@@ -58,7 +58,7 @@ class World:
         return PiChildren(self.parts, self.asks, KeeperRef(keeper_id, self.me))
 
     def serve(self, session: str = LEAD) -> None:
-        beat = mark(session, KeeperRef("k-lead", self.me), self.parts.now())
+        beat = serving_beat(session, KeeperRef("k-lead", self.me), self.parts.now())
         self.asks.files.beat(session, encode_beat(beat))
 
     def beat(self, *entries: Entry) -> None:

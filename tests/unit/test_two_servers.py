@@ -15,7 +15,8 @@ from supervisor.core.rules import Approval, Rule
 from supervisor.core.serving import encode_beat
 from supervisor.library.serving import Ask, Deciding, Verdict
 from supervisor.runtime.compose import from_environment
-from supervisor.runtime.deciding import Desk, mark
+from supervisor.runtime.deciding import Desk
+from supervisor.runtime.serving_marks import serving_beat
 from tests.asks import World
 
 
@@ -44,7 +45,7 @@ class Both(World):
 
     def serve_root(self) -> None:
         self.entry = replace(self.entry, parent=ParentRef(session_id="root"))
-        self.files.beat("root", encode_beat(mark("root", KeeperRef("k-0", self.me), self.parts.now())))
+        self.files.beat("root", encode_beat(serving_beat("root", KeeperRef("k-0", self.me), self.parts.now())))
 
 
 @pytest.fixture

@@ -50,6 +50,8 @@ class AskWhy:
         try:
             return self.waiting(self._desk.find(wanted))
         except NotFound as problem:
+            if problem.fields.get("several"):
+                raise
             events = [e for e in self._asks.review.read(wanted) if str(e.get("ask", "")).startswith(wanted)]
             ids = sorted({str(e["ask"]) for e in events})
             if not ids:

@@ -97,7 +97,8 @@ class Desk:
         if not found:
             why = "it may have been answered, withdrawn, or have expired"
             raise NotFound(f"no ask {one_line(wanted, 60)!r} waits: {why}", hint="See: supervisor asks")
-        raise NotFound(f"{one_line(wanted, 60)!r} is ambiguous: {', '.join(p.request.id for p in found[:10])}")
+        ids = ", ".join(p.request.id for p in found[:10])
+        raise NotFound(f"{one_line(wanted, 60)!r} is ambiguous: {ids}", several=True)
 
     def answer(
         self,

@@ -122,3 +122,11 @@ def test_a_prefix_is_enough_unless_it_means_several(world: World) -> None:
         why(world, "perm-7")
     with pytest.raises(NotFound, match="no ask 'nix'"):
         why(world, "nix")
+
+
+def test_a_prefix_of_several_that_wait_is_ambiguous_also_when_the_log_knows_one_of_them(world: World) -> None:
+    world.ask("perm-1")
+    world.beat()
+    world.ask("perm-2")
+    with pytest.raises(NotFound, match="ambiguous: perm-1, perm-2"):
+        why(world, "perm-")

@@ -40,3 +40,28 @@ def test_people_get_a_local_time_and_plain_words(log: None, capsys: pytest.Captu
 def test_programs_get_the_line_as_it_is(log: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["asks", "--log", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == EVENT
+
+
+def test_an_answer_to_an_ask_that_has_ended_is_refused_and_told_what_became_of_it(
+    log: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["answer", "perm-1", "allow", "--json"]) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out)["result"] == "already_answered"
+    assert "perm-1 was not answered:" in told.err
+    assert "Denied by ann." in told.err
+
+
+def test_an_answer_to_an_ask_that_was_withdrawn_is_refused(
+    log: None, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {"at": 1, "event": "received", "ask": "perm-2"}
+    Path(Places(str(home), runtime_dir=None).logs, "asks.jsonl").write_text(json.dumps(asked) + "\n")
+    assert run(["answer", "perm-2", "deny", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["result"] == "gone"
+
+
+def test_an_answer_to_an_ask_that_was_never_made_is_not_found(log: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["answer", "perm-9", "allow", "--json"]) == 3
+    told = capsys.readouterr()
+    assert (told.out, "no ask 'perm-9' waits" in told.err) == ("", True)

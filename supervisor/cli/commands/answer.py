@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from supervisor.cli.common import complete_asks, json_option, note, open_context, print_json
+
+if TYPE_CHECKING:
+    from supervisor.runtime.deciding import Outcome
 
 
 @click.command("answer", epilog="Example: supervisor answer perm-3f2a deny --reason 'not on a Friday'")
@@ -21,14 +26,21 @@ def command(
 
     Called from inside an agent it is that agent that answers: asks of its descendants only, and no more than it may do.
     """
+    from supervisor.core.errors import NotFound
     from supervisor.core.text import one_line
     from supervisor.runtime.agent_answers import calling_agent, check_authority
-    from supervisor.runtime.deciding import Desk, person
+    from supervisor.runtime.ask_why import AskWhy
+    from supervisor.runtime.deciding import Desk, Outcome, person
 
     context = open_context()
     desk = Desk(context.parts, context.asks)
-    item = desk.find(ask_id)
     entries = context.store.list()
+    try:
+        item = desk.find(ask_id)
+    except NotFound:
+        ended = AskWhy(context.parts, context.asks, entries).ask(ask_id)  # one that nobody ever asked stays not found
+        late = Outcome("already_answered" if ended.state in ("allowed", "denied") else "gone", ended.why)
+        return _not_answered(ended.ask, late, as_json=as_json)
     caller = calling_agent(context, entries)
     if caller is not None:
         check_authority(context, caller, item, approve=decision == "allow", remember=bool(remember), entries=entries)
@@ -41,14 +53,20 @@ def command(
         who=caller.name if caller else person(),
         agent=caller is not None,
     )
+    if outcome.what != "applied":
+        return _not_answered(item.request.id, outcome, as_json=as_json)
     if as_json:
         print_json({"ask": item.request.id, "result": outcome.what, "detail": outcome.detail})
-    elif outcome.what == "applied":
+    else:
         done = "allowed" if decision == "allow" else "denied"
         click.echo(
             f"{done}: {item.request.agent_name} {item.request.surface} {one_line(item.request.value or '', 100)}"
         )
-    if outcome.what != "applied":
-        note(f"{item.request.id} was not answered: {outcome.detail}")
-        return 1
     return 0
+
+
+def _not_answered(ask: str, outcome: Outcome, *, as_json: bool) -> int:
+    if as_json:
+        print_json({"ask": ask, "result": outcome.what, "detail": outcome.detail})
+    note(f"{ask} was not answered: {outcome.detail}")
+    return 1

@@ -108,9 +108,12 @@ def death(end: Exit, now: Now) -> Death:
 
 
 def exit_status(hand_off: HandOff) -> int:
-    """What `launch` in the foreground and `wait` end with: the code, 128 + n, or 1 when it is not known."""
+    """What `launch` in the foreground and `wait` end with: the code, 128 + n, or 1 when it is not known.
+
+    Also 1 for a code of 0 that is no success: whoever goes on after it takes 0 for work that is done.
+    """
     if hand_off.code is not None:
-        return hand_off.code
+        return hand_off.code or int(hand_off.success is False)
     if hand_off.signal is not None:
         return 128 + signal_number(hand_off.signal)
     return 1
@@ -124,7 +127,7 @@ def describe_early(hand_off: HandOff) -> str:
 def describe(hand_off: HandOff) -> str:
     """For people: `exited with 3`, `killed by TERM (stopped)`, `ended, nobody knows how`, …"""
     how = {
-        "exited": f"exited with {hand_off.code}",
+        "exited": f"exited with {hand_off.code}" + _in_spite_of(hand_off),
         "signaled": f"killed by {hand_off.signal}",
         "unknown": "ended, nobody could learn how",
         "not_started": "never started",
@@ -139,6 +142,10 @@ def describe(hand_off: HandOff) -> str:
 def describe_it(hand_off: HandOff) -> str:
     """The same as a sentence: `it exited with 3`, `it was killed by TERM (stopped)`."""
     return f"it {'was ' if hand_off.outcome == 'signaled' else ''}{describe(hand_off)}"
+
+
+def _in_spite_of(hand_off: HandOff) -> str:
+    return ", which is no success" if hand_off.code == 0 and hand_off.success is False else ""
 
 
 def _survivors(survivors: Iterable[str]) -> str:

@@ -127,6 +127,8 @@ def test_an_unknown_name_is_no_signal(name: str) -> None:
     ("hand_off", "status"),
     [
         (make_hand_off(code=0), 0),
+        (make_hand_off(code=0, success=False), 1),
+        (make_hand_off(code=0, success=None, cause="stopped"), 0),
         (make_hand_off(code=7), 7),
         (make_hand_off(outcome="signaled", code=None, signal="TERM"), 143),
         (make_hand_off(outcome="signaled", code=None, signal="SIG34"), 162),
@@ -142,6 +144,8 @@ def test_a_command_ends_as_its_agent_did(hand_off: HandOff, status: int) -> None
     ("hand_off", "text"),
     [
         (make_hand_off(code=3), "exited with 3"),
+        (make_hand_off(code=3, success=False), "exited with 3"),
+        (make_hand_off(code=0, success=False), "exited with 0, which is no success"),
         (make_hand_off(outcome="signaled", code=None, signal="TERM", cause="stopped"), "killed by TERM (stopped)"),
         (make_hand_off(outcome="unknown", code=None, cause="lost"), "ended, nobody could learn how (found dead)"),
         (

@@ -31,7 +31,8 @@ def signal_name(number: int) -> str:
 def signal_number(name: str) -> int:
     """The inverse of `signal_name`; 0 for an unknown name."""
     by_name = {n: number for number, n in _SIGNALS.items()}
-    return by_name.get(name) or int(re.sub(r"\D", "", name) or 0)
+    numbered = re.fullmatch(r"SIG([0-9]{1,3})", name)
+    return int(numbered[1]) if numbered else by_name.get(name, 0)
 
 
 def ended(

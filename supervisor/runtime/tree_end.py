@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from supervisor.core.ending import signal_number
 from supervisor.core.identity import ProcessKey
 from supervisor.core.liveness import Now
 from supervisor.core.text import one_line
@@ -21,9 +20,10 @@ def ask_to_stop(parts: Parts, signal: str, leader: ProcessKey | None, tree: set[
     """
     import signal as signals
 
+    number = getattr(signals, f"SIG{signal}", SIGTERM) if leader else SIGTERM  # USR1 has another number on macOS
     targets = [leader] if leader else sorted(tree, key=lambda k: k.pid)
     for key in targets:
-        parts.signals.send(key, signal_number(signal) if leader else SIGTERM)
+        parts.signals.send(key, number)
         parts.signals.send(key, signals.SIGCONT)
 
 

@@ -118,7 +118,7 @@ def test_a_signal_has_one_name(number: int, name: str) -> None:
     assert (name, number) == (signal_name(number), signal_number(name))
 
 
-@pytest.mark.parametrize("name", ["", "NOPE", "SIG"])
+@pytest.mark.parametrize("name", ["", "NOPE", "SIG", "USR1", "SIG٣"])
 def test_an_unknown_name_is_no_signal(name: str) -> None:
     assert signal_number(name) == 0
 

@@ -147,12 +147,13 @@ def test_an_interrupt_at_the_terminal_is_the_agents_to_decide() -> None:
 # -- the ladder
 
 
-def test_an_agent_is_asked_by_the_signal_of_its_profile(stage: Stage) -> None:
-    lead = running(stage, stop_signal="INT")
+@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL"])
+def test_an_agent_is_asked_by_the_signal_of_its_profile(stage: Stage, name: str) -> None:
+    lead = running(stage, stop_signal=name)
     pid = stage.pid(lead)
     stage.wants_down(lead)
     stage.go(1100)
-    assert stage.signals.to(pid)[0] == signal.SIGINT
+    assert stage.signals.to(pid)[0] == signal.Signals[f"SIG{name}"]
 
 
 def test_a_clean_answer_is_recorded_as_such(stage: Stage) -> None:

@@ -116,11 +116,6 @@ def pane_pid(pane: str, socket: str | None, *, env: Mapping[str, str]) -> int | 
     return next((int(pid) for pane_id, dead, pid in rows if (pane_id, dead) == (pane, "0")), None)
 
 
-def pane_alive(pane: str, socket: str | None, *, env: Mapping[str, str]) -> bool:
-    """Whether the pane exists and its command runs. False too when server or tmux are gone."""
-    return pane_pid(pane, socket, env=env) is not None
-
-
 def server_alive(socket: str | None, *, env: Mapping[str, str]) -> bool:
     """Whether a server answers at the socket."""
     try:

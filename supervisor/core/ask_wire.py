@@ -178,7 +178,7 @@ def build_request(
     ours: Mapping[str, Any],
 ) -> Request:
     """A request for `tool` on `value`, with every shape that a reader of any version takes."""
-    pattern = approval_pattern(tool, value) if len(value) <= _LONG else None
+    pattern = approval_pattern(value) if len(value) <= _LONG else None
     shown = value if len(value) <= _LONG else f"{value[:_LONG]}…"
     return Request(
         id=ask_id,
@@ -222,7 +222,7 @@ def build_request(
     )
 
 
-def approval_pattern(tool: str, value: str) -> str:
+def approval_pattern(value: str) -> str:
     """What "allow for the session" remembers: exactly this value. Wider patterns are rules, written by a person."""
     return re.sub(r"([*?\[\]])", r"[\1]", value)
 

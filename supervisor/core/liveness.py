@@ -103,7 +103,7 @@ def judge(entry: Entry, *, agent: Seen | None, keeper: Seen | None, beat: Beat |
     gone = keeper_alive is False
     ref = entry.generation.process
     if ref is None:
-        return _judge_unspawned(entry, keeper_alive)
+        return _judge_unspawned(keeper_alive)
     alive = process_alive(ref, agent, now)
     if alive is None:
         return _judge_by_beat(ref, beat, now)
@@ -120,7 +120,7 @@ def judge(entry: Entry, *, agent: Seen | None, keeper: Seen | None, beat: Beat |
     return Judgement(Verdict.ALIVE, f"{pid}, beat {span(age)} ago")
 
 
-def _judge_unspawned(entry: Entry, keeper_alive: bool | None) -> Judgement:
+def _judge_unspawned(keeper_alive: bool | None) -> Judgement:
     if keeper_alive:
         return Judgement(Verdict.ALIVE, "not spawned yet, its keeper is alive")
     if keeper_alive is False:

@@ -49,7 +49,7 @@ def adoption_fence(orphan: Entry, parent: Entry, entries: Sequence[Entry], judge
     return (
         _life_fence(orphan, judged)
         or _parent_fence(orphan, parent, entries, judged)
-        or _claim_fence(orphan, parent, entries, judged)
+        or _claim_fence(orphan, entries, judged)
     )
 
 
@@ -95,7 +95,7 @@ def _parent_fence(orphan: Entry, parent: Entry, entries: Sequence[Entry], judged
     return None
 
 
-def _claim_fence(orphan: Entry, parent: Entry, entries: Sequence[Entry], judged: Judged) -> Fence | None:
+def _claim_fence(orphan: Entry, entries: Sequence[Entry], judged: Judged) -> Fence | None:
     state = orphan.state
     assert orphan.parent is not None
     now = recorded(orphan.parent.session_id, entries)

@@ -23,7 +23,6 @@ VarName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
 AskMode = Literal["attended", "rules", "hold"]
 Adapter = Literal["none", "claude_hook", "codex_hook", "files", "own"]
 Policy = Literal["temporary", "transient", "permanent"]
-SIGNALS = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL")
 
 HOOKED = frozenset({"claude_hook", "codex_hook"})
 """The adapters that have a CLI call our hook."""

@@ -23,11 +23,6 @@ MAX_TEXT = MAX_REQUEST // 7
 Told = Literal["taken", "not_there", "silent"]
 
 
-def can_be_told(entry: Entry) -> bool:
-    """Whether a driver speaks to its CLI, as far as the record says."""
-    return is_live(entry) and entry.plan.driven
-
-
 def follow_up(context: Context, entry: Entry, text: str) -> None:
     """Give a running agent its next prompt: a turn in the same session, after the one that runs.
 

@@ -133,7 +133,7 @@ class PiChildren:
     def _take_new(self, child: PiChild, now: Now) -> None:
         present = child.files.requests(child.asked)
         for gone in set(child.relayed) - set(present):
-            self._withdraw(child, child.relayed.pop(gone))
+            self._withdraw(child.relayed.pop(gone))
         for ask_id in present:
             if ask_id in child.relayed or ask_id in child.answered:
                 continue
@@ -211,10 +211,10 @@ class PiChildren:
     def _follow(self, child: PiChild, relayed: Relayed, now: Now) -> None:
         request, target = relayed.request, relayed.state.target.session_id
         if child.is_ending:  # a pi that waits for an answer hears no TERM
-            self._withdraw(child, child.relayed.pop(request.id))
+            self._withdraw(child.relayed.pop(request.id))
             return self._refuse(child, request.id, WITHDRAWN, now)
         if target != child.target:  # it has a new parent: the ask goes there
-            self._withdraw(child, child.relayed.pop(request.id))
+            self._withdraw(child.relayed.pop(request.id))
             child.stamp = -1
             return None
         data = self._asks.files.read_response(target, request.id)
@@ -256,7 +256,7 @@ class PiChildren:
 
     # -- tidying
 
-    def _withdraw(self, child: PiChild, relayed: Relayed) -> None:
+    def _withdraw(self, relayed: Relayed) -> None:
         """Its asker waits no more: so does nobody else."""
         target, ask_id = relayed.state.target.session_id, relayed.request.id
         self._asks.files.remove_request(target, ask_id)
@@ -268,7 +268,7 @@ class PiChildren:
     def _end(self, child: PiChild) -> None:
         """The agent is gone: its requests, and the answers that it has not fetched."""
         for relayed in child.relayed.values():
-            self._withdraw(child, relayed)
+            self._withdraw(relayed)
         for ask_id in child.answered:
             child.files.remove_response(child.asked, ask_id)
         for ask_id in child.files.requests(child.asked):

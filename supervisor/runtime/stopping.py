@@ -149,7 +149,7 @@ def _await_ends(context: Context, asked: Sequence[Entry], grace_ms: int | None, 
         for key in tuple(context.store.changed(waiting.values())):
             entry = context.store.read(key)
             if entry is None or not is_live(entry):
-                done.append(_verified(context, entry or waiting[key]))
+                done.append(_verified(entry or waiting[key]))
                 del waiting[key]
         for key in unrecorded & set(waiting):
             if _is_gone(context, waiting[key]):
@@ -170,7 +170,7 @@ def _is_gone(context: Context, entry: Entry) -> bool:
     return not isinstance(seen, ProcessKey) or not same_process(process.key, seen)
 
 
-def _verified(context: Context, entry: Entry) -> Stopped:
+def _verified(entry: Entry) -> Stopped:
     hand_off = entry.hand_off
     if hand_off is not None and hand_off.survivors:
         return Stopped(entry, "survived", "", hand_off.survivors)

@@ -89,7 +89,7 @@ def _checked(name: Any, given: Any, cwd: Any) -> PermissionAsk | Unclear:
     for what, problem in problems.items():
         if problem:
             return Unclear(f"the {what} of {name} {problem}")
-    if (size := _size(approval_pattern(tool, value))) > MAX_VALUE:
+    if (size := _size(approval_pattern(value))) > MAX_VALUE:
         limit = f"it is {size} bytes long, at most {MAX_VALUE} can be judged whole"
         return Unclear(f"{name}: {limit}; put it into a file and ask for that")
     return PermissionAsk(tool, value, cwd, name, given)

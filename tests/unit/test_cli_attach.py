@@ -227,11 +227,11 @@ def test_what_tmux_says_is_passed_on(server: Server) -> None:
 @needs_tmux
 def test_a_pane_lives_until_its_command_ends(server: Server) -> None:
     pane = server.open(socket=server.socket)
-    assert tmux.pane_alive(pane.pane_id, pane.socket, env=server.env)
-    assert not tmux.pane_alive("%99", pane.socket, env=server.env)
-    assert not tmux.pane_alive(pane.pane_id, None, env=server.env)
+    assert tmux.pane_pid(pane.pane_id, pane.socket, env=server.env) is not None
+    assert tmux.pane_pid("%99", pane.socket, env=server.env) is None
+    assert tmux.pane_pid(pane.pane_id, None, env=server.env) is None
     server.run("kill-pane", "-t", pane.pane_id, socket=server.socket)
-    assert not tmux.pane_alive(pane.pane_id, pane.socket, env=server.env)
+    assert tmux.pane_pid(pane.pane_id, pane.socket, env=server.env) is None
 
 
 @needs_tmux
@@ -240,7 +240,7 @@ def test_a_dead_pane_that_remains_on_screen_is_not_alive(server: Server) -> None
     server.run("set-option", "-g", "remain-on-exit", "on")
     pane = tmux.new_window(["sh", "-c", "exit 3"], name="x", cwd="/", env=server.env)
     until(lambda: server.run("display-message", "-p", "-t", pane.pane_id, "#{pane_dead}") == "1\n")
-    assert not tmux.pane_alive(pane.pane_id, None, env=server.env)
+    assert tmux.pane_pid(pane.pane_id, None, env=server.env) is None
 
 
 @needs_tmux
@@ -254,7 +254,7 @@ def test_the_pid_of_a_pane_is_the_opened_process(server: Server) -> None:
 
 
 def test_without_tmux_no_pane_is_alive() -> None:
-    assert not tmux.pane_alive("%0", None, env={"PATH": "/nowhere"})
+    assert tmux.pane_pid("%0", None, env={"PATH": "/nowhere"}) is None
     assert not tmux.server_alive(None, env={"PATH": "/nowhere"})
 
 

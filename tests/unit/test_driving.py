@@ -89,7 +89,6 @@ def test_an_agent_without_a_driver_is_told_of_as_such(world: World) -> None:
 def test_an_ended_agent_cannot_be_told(world: World) -> None:
     ended = replace(world.entry(), state=make_entry("kid", status="closed").state)
 
-    assert not driving.can_be_told(ended)
     with pytest.raises(Refused, match="kid does not run"):
         driving.follow_up(world.context, ended, "more")
 

@@ -47,6 +47,16 @@ def begin(grace_ms: int) -> Stopping:
     return Stopping("ask", grace_ms)
 
 
+def sooner(stop: Stopping, grace_ms: int, now_ns: int) -> Stopping:
+    """Another stop gives less time: it is asked again and has so long from now, unless it had even less left."""
+    if grace_ms >= stop.grace_ms or stop.phase == "kill":
+        return stop
+    left = stop.grace_ms * MS // 2 if stop.phase == "ask_again" else 0
+    if stop.phase != "ask" and stop.deadline + left <= now_ns + grace_ms * MS:
+        return stop
+    return begin(grace_ms)
+
+
 def next_step(stop: Stopping, *, alive: int, now_ns: int) -> tuple[Stopping, Step]:
     """One rung further: `alive` is how many processes of the tree were just seen.
 

@@ -40,6 +40,7 @@ from supervisor.core.stopping import (
     Survived,
     begin,
     next_step,
+    sooner,
 )
 from supervisor.core.timing import MS, TICK_MS
 from supervisor.runtime.look import Look, heir_of
@@ -345,8 +346,12 @@ class KeptAgent:
         """Begin the ladder, whatever the record says."""
         self.at_rest = False
         if self._stopping is None:
-            grace = self.entry.stop_grace_ms
-            self._stopping = begin(self.entry.plan.stop_grace_ms if grace is None else grace)
+            self._stopping = begin(self._grace_ms)
+
+    @property
+    def _grace_ms(self) -> int:
+        grace = self.entry.stop_grace_ms
+        return self.entry.plan.stop_grace_ms if grace is None else grace
 
     def _turn_stopping(self, now: Now, look: Look) -> int | None:
         self.stop()
@@ -355,6 +360,7 @@ class KeptAgent:
         if self.leader is None or self._stopping.phase == "kill":  # while the agent itself lives that is all to know
             tree = look.tree(self.entry.entry_id, self.leader, attached=self.attached)
         alive = len(tree) or (1 if self.leader is not None else 0)  # a leader not reaped yet has no known end
+        self._stopping = sooner(self._stopping, self._grace_ms, now.monotonic_ns)
         self._stopping, step = next_step(self._stopping, alive=alive, now_ns=now.monotonic_ns)
         if isinstance(step, Empty | Survived):
             self._stopped(now, names(self._parts, tree))

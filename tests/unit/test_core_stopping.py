@@ -12,6 +12,7 @@ from supervisor.core.stopping import (
     Survived,
     begin,
     next_step,
+    sooner,
 )
 from supervisor.core.timing import KILL_WAIT_MS, MS, STOP_RESCAN_MS
 
@@ -72,3 +73,23 @@ def test_an_agent_is_asked_twice_and_no_more() -> None:
             asked.append(now // MS)
         now = step.at if isinstance(step, LookAgain) else now + MS
     assert asked == [0, 500]
+
+
+@pytest.mark.parametrize(
+    ("stop", "at_ms", "grace_ms", "after"),
+    [
+        (begin(1000), 0, 200, begin(200)),
+        (ASKED, 100, 200, begin(200)),
+        (ASKED, 100, 0, begin(0)),
+        (ASKED, 900, 200, ASKED),
+        (GRACE, 700, 200, begin(200)),
+        (GRACE, 900, 200, GRACE),
+        (KILL, 0, 0, KILL),
+        (ASKED, 100, 1000, ASKED),
+        (ASKED, 100, 5000, ASKED),
+    ],
+)
+def test_another_stop_shortens_the_time_and_never_lengthens_it(
+    stop: Stopping, at_ms: int, grace_ms: int, after: Stopping
+) -> None:
+    assert sooner(stop, grace_ms, NOW + at_ms * MS) == after

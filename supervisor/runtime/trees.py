@@ -11,8 +11,9 @@ from msgspec import Struct
 from supervisor.adapters.atomic_file import read_bounded
 from supervisor.adapters.toml_files import convert, read_toml
 from supervisor.core.entry import Entry, as_parent, is_live
-from supervisor.core.errors import BadInput, NotFound, SupervisorError
+from supervisor.core.errors import BadInput, NotFound, Refused, SupervisorError
 from supervisor.core.launch_plan import allowed_path, variable
+from supervisor.core.orphans import is_ending
 from supervisor.core.tree_file import AgentSpec, TreeFile, problems, start_order
 from supervisor.runtime.agent_request import MAX_PROMPT_BYTES, AgentRequest
 from supervisor.runtime.compose import Context
@@ -87,9 +88,12 @@ def requests(context: Context, tree: Tree, entries: Sequence[Entry]) -> list[Age
     """What is missing of the tree, parents first, every part of every agent checked.
 
     Raises:
-        BadInput, NotFound, Refused: with the agent it is about.
+        BadInput, NotFound, Refused: with the agent it is about; or some of it is just being ended.
     """
     up = running(entries, tree.tree_id)
+    if going := sorted(name for name, entry in up.items() if is_ending(entry)):
+        names = " ".join(going)
+        raise Refused(f"of tree {tree.tree_id} these are being ended: {names}", hint=f"First: supervisor wait {names}")
     out = []
     for name in start_order(tree.spec):
         try:

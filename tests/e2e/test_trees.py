@@ -136,6 +136,24 @@ def test_down_stops_what_the_trees_agents_launched_themselves(sv: Supervisor) ->
     wait_for(lambda: not sv.alive(), "the end of all of it")
 
 
+def test_an_up_while_the_tree_is_being_ended_makes_no_half_of_one(sv: Supervisor) -> None:
+    """What is about to end does not count as running, and is no parent for what would be started."""
+    stubborn = {"profile": "shell", "args": ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]}
+    sv.tree_file({"lead": stubborn, "kid": {**SLEEPER, "parent": "lead"}})
+    sv.run("up", "team.toml")
+    going = sv.start("stop", "lead", "--grace", "600")
+    wait_for(lambda: sv.record("lead")["want"] == "down", "the wish to end")
+
+    refused = sv.run("up", "team.toml", code=1)
+
+    assert "are being ended: lead. First: supervisor wait lead" in refused.err
+    sv.run("down", "--grace", "0", "team.toml")
+    going.communicate()
+    sv.run("up", "team.toml")
+    assert {r["name"]: r["parent"] for r in sv.json("ps")} == {"lead": None, "kid": "lead"}
+    sv.run("down", "--grace", "0", "team.toml")
+
+
 def test_down_works_when_the_file_is_gone(sv: Supervisor) -> None:
     path = sv.tree_file({"a1": SLEEPER})
     sv.run("up", "team.toml")

@@ -44,17 +44,19 @@ def ended(
     output: bytes = b"",
     leftovers: int = 0,
     survivors: Sequence[str] = (),
+    hung_up: bool = False,
 ) -> HandOff:
     """The hand-off of an agent whose process has ended; `output` is the end of what it printed.
 
-    An unknown end is neither success nor failure; nor is a stopped agent's code of success, where nothing else tells.
+    An unknown end is neither success nor failure; nor is a code of success of an agent that was stopped or hung up on,
+    where nothing else tells.
     """
     notes = [f"{leftovers} of its processes still run (`supervisor stop` ends them)"] if leftovers else []
     success = None
     if end.signal is not None:
         success = False
     elif end.code is not None:
-        success = _done(end.code, plan, says_success(output, plan.success_line), stopped=stopped)
+        success = _done(end.code, plan, says_success(output, plan.success_line), told=stopped or hung_up)
     return HandOff(
         outcome="exited" if end.code is not None else "signaled" if end.signal is not None else "unknown",
         cause="stopped" if stopped else "ended",
@@ -64,14 +66,15 @@ def ended(
         success=success,
         detail="; ".join(notes),
         survivors=tuple(survivors)[:MAX_SURVIVORS],
+        hung_up=hung_up,
     )
 
 
-def _done(code: int, plan: LaunchPlan, said: bool | None, *, stopped: bool) -> bool | None:
+def _done(code: int, plan: LaunchPlan, said: bool | None, *, told: bool) -> bool | None:
     """Some CLIs end with 0 when they are told to end: of work that is done it says nothing then."""
     if code not in plan.success_codes or said is False:
         return False
-    return said if stopped else True
+    return said if told else True
 
 
 def says_success(output: bytes, expected: Mapping[str, str | bool]) -> bool | None:
@@ -136,6 +139,8 @@ def describe(hand_off: HandOff) -> str:
     why = {"ended": "", "stopped": " (stopped)", "lost": " (found dead)", "spawn_failed": ""}[hand_off.cause]
     if hand_off.outcome == "not_started" and hand_off.cause == "lost":
         why = ""  # nobody has found a process: the detail says what came before it
+    if hand_off.hung_up and hand_off.cause == "ended":
+        why = " (its terminal was closed)"
     detail = f": {hand_off.detail}" if hand_off.detail else ""
     return f"{how}{why}{detail}{_survivors(hand_off.survivors)}"
 

@@ -112,7 +112,8 @@ class HandOff(Struct, frozen=True, kw_only=True, rename="camel"):
 
     `outcome`: `exited` (with code), `signaled` (with signal), `unknown` (nobody could learn it: never read as 0 or as
     failed), `not_started`. `cause`: `ended` by itself, `stopped` on request, `lost` (found dead without a keeper),
-    `spawn_failed`. `success` is the profile's reading of code and signal; None for unknown.
+    `spawn_failed`. `success` is the profile's reading of code and signal; None for unknown. `hung_up`: its terminal was
+    closed before.
     """
 
     outcome: Literal["exited", "signaled", "unknown", "not_started"]
@@ -123,6 +124,7 @@ class HandOff(Struct, frozen=True, kw_only=True, rename="camel"):
     success: bool | None = None
     detail: str = ""
     survivors: tuple[str, ...] = ()
+    hung_up: bool = False
     delivered_at: int | None = None
 
 

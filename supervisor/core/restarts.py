@@ -63,7 +63,7 @@ def next_start(
     if policy.policy == "temporary":
         return GiveUp("its restart policy is temporary")
     if policy.policy == "transient" and end.success is not False:
-        return GiveUp("it ended without failure" if end.success else "nobody knows how it ended")
+        return GiveUp("nobody knows how it ended" if end.outcome == "unknown" else "it ended without failure")
     since = now_ns - policy.period_seconds * 1000 * MS
     recent = sum(1 for d in deaths if d.boot_id == boot_id and since < d.monotonic_ns <= now_ns)
     if recent > policy.intensity:

@@ -103,6 +103,7 @@ class Keeper:
                 agent.wind_down()
         elif self._foreground:
             for agent in self.agents:
+                agent.hung_up = True
                 if agent.leader:
                     self._parts.signals.send(agent.leader, signal.SIGHUP)
 

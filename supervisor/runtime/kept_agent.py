@@ -73,6 +73,7 @@ class KeptAgent:
         self._leftovers = Leftovers(parts)
         self._resume = ResumeWatch()
         self.at_rest = False
+        self.hung_up = False
         self._released = False
         self.transcript = entry.output.transcript
         self._spread = zlib.crc32(entry.entry_id.encode()) / 2**32
@@ -293,7 +294,10 @@ class KeptAgent:
             if again_at is not None:
                 return again_at
         tally = death(end, now)
-        hand_off = ended(end, self.entry.plan, stopped=False, now=now.wall_ms, output=self._said(), leftovers=len(left))
+        plan, said = self.entry.plan, self._said()
+        hand_off = ended(
+            end, plan, stopped=False, now=now.wall_ms, output=said, leftovers=len(left), hung_up=self.hung_up
+        )
         again = after_death(self.entry, hand_off, tally, now, spread=self._spread)
         if isinstance(again, StartAt):
             if left:

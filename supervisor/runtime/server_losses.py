@@ -59,9 +59,10 @@ def _server_of(entry: Entry | None) -> str | None:
 
 
 def _by_itself(held: Sequence[Event], by_id: Mapping[str, Entry]) -> bool:
-    """A server ends with its last pane: one agent alone, not killed by HUP, has taken the server along."""
+    """A server ends with its last pane: one agent alone, that was not hung up on, has taken the server along."""
     entry = by_id.get(held[0].entry_id)
-    return len(held) == 1 and (entry is None or entry.hand_off is None or entry.hand_off.signal != "HUP")
+    end = entry.hand_off if entry else None
+    return len(held) == 1 and (end is None or not (end.hung_up or end.signal == "HUP"))
 
 
 def _lost(socket: str, held: Sequence[Event], by_id: Mapping[str, Entry], now: int) -> Event:

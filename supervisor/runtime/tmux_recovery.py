@@ -42,7 +42,8 @@ def _was_lost(entry: Entry) -> bool:
     end = entry.hand_off
     if end is None or is_live(entry) or entry.terminal.kind != "tmux" or entry.agent.resume_context is None:
         return False
-    return end.cause == "lost" or (end.cause == "ended" and (end.signal == "HUP" or end.code == _HUNG_UP))
+    hung_up = end.hung_up or end.signal == "HUP" or end.code == _HUNG_UP
+    return end.cause == "lost" or (end.cause == "ended" and hung_up)
 
 
 def recover_in_tmux(context: Context, entries: Sequence[Entry], tell: Callable[[Event], None]) -> list[Event]:
@@ -79,14 +80,13 @@ def await_proofs(
     pause: Callable[[], None],
 ) -> None:
     """Tell what has become of each, as it becomes known; of who says nothing in its profile's time, that it is so."""
-    patience = max((e.plan.ready_timeout_ms for e in opened), default=0)
-    deadline = clock.monotonic_ns() + patience * MS
+    since = clock.monotonic_ns()
     waiting = {e.key: e for e in opened}
     while waiting:
-        over = clock.monotonic_ns() >= deadline
+        waited = clock.monotonic_ns() - since
         for key, before in list(waiting.items()):
             now = read(key) or before
-            event = became(now) or (_unproven(now) if over else None)
+            event = became(now) or (_unproven(now) if waited >= now.plan.ready_timeout_ms * MS else None)
             if event is not None:
                 del waiting[key]
                 tell(event)

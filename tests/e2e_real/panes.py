@@ -65,9 +65,13 @@ class Panes:
         self._tmux("send-keys", "-t", "supervisor:0", "-l", keys)
         return True
 
-    def close(self) -> None:
-        """End the server."""
+    def kill_server(self) -> None:
+        """End the server, with all of its panes."""
         subprocess.run(["tmux", "kill-server"], env=self.rig.env, capture_output=True, check=False)
+
+    def close(self) -> None:
+        """End the server for good."""
+        self.kill_server()
         self._folder.cleanup()
 
     def _tmux(self, *words: str) -> str:

@@ -138,6 +138,45 @@ def test_others_on_a_terminal_get_their_prompt_and_are_stopped(
     rig.assert_nothing_left()
 
 
+def test_a_killed_tmux_server_is_one_event_and_each_agent_comes_back_in_its_session(
+    rig: Rig, panes: Panes, record_property: Callable[[str, object], None]
+) -> None:
+    """Some end with 0 when they are hung up on: they have not done their work for that."""
+    record_property("cli", "claude")
+    names = ("claude", "codex", "gemini")
+    for name in names:
+        panes.launch(name, name, prompt="hello")
+        panes.shows(name, "[turn 1]")
+    told = rig.tmp / "events"
+    watching = rig.start("watch", "--json", out=told)
+    until(lambda: len(told.read_bytes().splitlines()) >= len(names), "the first look")
+
+    panes.kill_server()
+
+    def lines() -> list[Row]:
+        return [json.loads(line) for line in told.read_bytes().splitlines()]
+
+    (gone,) = until(lambda: [e for e in lines() if e["what"] == "server_gone"], lambda: str(lines()))
+    assert "3 of its agents" in gone["detail"]
+    assert "supervisor recover --tmux" in gone["detail"]
+    assert [rig.hand_off(n)["hungUp"] for n in names] == [True] * 3
+    assert [n for n in names if rig.hand_off(n)["success"]] == []
+    watching.terminate()
+    watching.wait()
+
+    back = rig.run("recover", "--tmux", "--json", seconds=300)
+
+    assert back.code == 0, back
+    assert {e["name"]: e["event"] for e in map(json.loads, back.out.splitlines())} == dict.fromkeys(names, "resumed")
+    for name in names:
+        entry = rig.entry(name)
+        assert entry["generation"]["session"] == entry["agent"]["resumeContext"]["providerSessionId"]
+        panes.shows(name, "[turn 1]")
+    assert rig.run("stop", *names).code == 0
+    panes.close()
+    rig.assert_no_process_left()
+
+
 def texts_of(value: Any) -> list[str]:
     """Every text within a request."""
     if isinstance(value, str):

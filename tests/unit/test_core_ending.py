@@ -39,6 +39,12 @@ def test_an_exit_is_read_by_the_plan(
     assert (outcome, code, signal, success) == (found.outcome, found.code, found.signal, found.success)
 
 
+def test_a_code_of_success_says_nothing_of_an_agent_that_was_hung_up_on() -> None:
+    found = ended(Exit(code=0), PLAN, stopped=False, now=5, hung_up=True)
+    assert (found.cause, found.success, describe(found)) == ("ended", None, "exited with 0 (its terminal was closed)")
+    assert ended(Exit(code=1), PLAN, stopped=False, now=5, hung_up=True).success is False
+
+
 @pytest.mark.parametrize(("stopped", "cause"), [(True, "stopped"), (False, "ended")])
 def test_an_end_on_request_says_so(stopped: bool, cause: str) -> None:
     assert cause == ended(Exit(code=0), PLAN, stopped=stopped, now=5).cause

@@ -132,7 +132,7 @@ def test_a_hangup_reaches_a_foreground_agent() -> None:
     stage.go(100)
     end = stage.on_disk(lead).hand_off
     assert end is not None
-    assert (end.cause, end.signal) == ("ended", "HUP")
+    assert (end.cause, end.signal, end.hung_up) == ("ended", "HUP", True)
 
 
 def test_an_interrupt_at_the_terminal_is_the_agents_to_decide() -> None:

@@ -30,8 +30,8 @@ def in_pane(name: str, *, signal: str | None = None, socket: str = GONE, resumab
     return make_entry(name, terminal=entry.terminal, agent=entry.agent, state=state)
 
 
-def exited(name: str, code: int) -> Entry:
-    return in_pane(name, outcome="exited", code=code, success=code == 0)
+def exited(name: str, code: int, **end: Any) -> Entry:
+    return in_pane(name, **{"outcome": "exited", "code": code, "success": code == 0, **end})
 
 
 def ended(entry: Entry, at: int = 1000) -> Event:
@@ -73,6 +73,12 @@ def test_a_closed_pane_of_a_server_that_lives_is_an_end_like_others() -> None:
 def test_an_agent_that_has_heard_the_signal_and_ended_with_a_code_belongs_to_it() -> None:
     a, b = in_pane("a", signal="HUP"), exited("b", 129)
     (event,) = losses().take([ended(a), ended(b)], [a, b], now=1000)
+    assert event.what == "server_gone"
+
+
+def test_an_agent_that_was_hung_up_on_belongs_to_it_whatever_its_code() -> None:
+    a = exited("a", 0, success=None, hung_up=True)
+    (event,) = losses().take([ended(a)], [a], now=1000)
     assert event.what == "server_gone"
 
 

@@ -52,6 +52,7 @@ def test_each_server_has_its_own_last_time() -> None:
     "end",
     [
         {"outcome": "exited", "signal": None, "code": 129},
+        {"outcome": "exited", "signal": None, "code": 0, "success": None, "hung_up": True},
         {"outcome": "unknown", "cause": "lost", "signal": None, "success": None},
     ],
 )
@@ -112,6 +113,14 @@ def test_an_agent_is_told_of_as_resumed_once_it_has_confirmed_its_session_not_be
     ]
     seconds = silent.plan.ready_timeout_ms // 1000
     assert events[-1].why == f"it has not confirmed its session within {seconds} s"
+
+
+def test_each_has_the_time_of_its_own_profile() -> None:
+    quick, slow = opened("quick"), opened("slow")
+    patient = replace(slow, plan=replace(slow.plan, ready_timeout_ms=2 * quick.plan.ready_timeout_ms))
+    looks = quick.plan.ready_timeout_ms // 1000 + 2
+    events = told([quick], [*[patient] * looks, confirmed(patient)])
+    assert [(e.event, e.name) for e in events] == [("unconfirmed", "quick"), ("resumed", "slow")]
 
 
 def test_one_that_is_taken_back_is_told_of_with_the_reason() -> None:

@@ -52,7 +52,7 @@ def headless(profile: LaunchProfile) -> str:
 
 def terminal(profile: LaunchProfile) -> str:
     """Whether it can have a terminal or a tmux pane."""
-    if profile.prompt.interactive == "none":
+    if not profile.terminal:
         return "no"
     return f"`{' '.join((*profile.argv.base, *profile.argv.interactive))}`"
 

@@ -9,7 +9,7 @@ from supervisor.core.profile import LaunchProfile
 
 _PROMPT = {"stdin": "on standard input", "argv": "as an argument", "none": "not at all"}
 _ASKS = {
-    "none": "not forwarded: interactive, it asks on its own terminal; headless, it decides by itself",
+    "none": "not forwarded: it decides by itself",
     "claude_hook": "forwarded to its parent by a hook that is set for each launch",
     "codex_hook": "forwarded to its parent by a hook that is set and trusted for each launch",
     "files": "forwarded to its parent by the CLI itself, as files",
@@ -32,13 +32,12 @@ _TOOLS = {
 
 def abilities(profile: LaunchProfile) -> list[tuple[str, str]]:
     """What a CLI that is started by this profile can do and cannot, as (label, sentence)."""
-    prompt = profile.prompt
     launched = as_driver(profile) if profile.driver else profile
     ready, stop = launched.ready, launched.stop
     lines = [
         ("summary", profile.summary),
         ("paths", _paths(profile)),
-        ("prompt", f"headless {_PROMPT[prompt.headless]}, interactive {_PROMPT[prompt.interactive]}{_words(profile)}"),
+        ("prompt", _prompt(profile)),
         ("session", _session(profile)),
         ("model", "can be chosen" if _takes_model(profile) else "cannot be chosen"),
         ("asks", _asks(profile)),
@@ -69,16 +68,20 @@ def _takes_model(profile: LaunchProfile) -> bool:
 
 def _asks(profile: LaunchProfile) -> str:
     said = _ASKS[profile.asks.adapter]
-    other = profile.asks.interactive or (profile.asks.adapter if profile.driver else None)
+    other = profile.asks.interactive or profile.asks.adapter
     if profile.driver is not None:
         said = "forwarded to its parent by a driver, which can be interrupted and given follow-ups"
-    return said if other is None else f"headless {said}; on a terminal {_ON_TERMINAL[other]}"
+    if not profile.terminal or (profile.driver is None and other == profile.asks.adapter != "none"):
+        return said
+    return f"headless {said}; on a terminal {_ON_TERMINAL[other]}"
 
 
-def _words(profile: LaunchProfile) -> str:
-    if profile.prompt.words == "args":
-        return "; words after -- are arguments"
-    return ""
+def _prompt(profile: LaunchProfile) -> str:
+    prompt = profile.prompt
+    said = f"headless {_PROMPT[prompt.headless]}"
+    if profile.terminal:
+        said += f", interactive {_PROMPT[prompt.interactive]}"
+    return said + ("; words after -- are arguments" if prompt.words == "args" else "")
 
 
 def _session(profile: LaunchProfile) -> str:

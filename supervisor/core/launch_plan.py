@@ -119,8 +119,10 @@ def plan_launch(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
     """Compile the plan.
 
     Raises:
-        BadInput: the profile cannot do what is asked (a prompt it cannot take, a model it has no flag for).
+        BadInput: the profile cannot do what is asked (a prompt it cannot take, a model it has no flag for, a terminal).
     """
+    if request.mode == "interactive" and not profile.terminal:
+        raise BadInput(f"profile {profile.name} does not run on a terminal", hint="Use --detach")
     if profile.driver is None:
         return _compiled(profile, request)
     if request.mode == "headless":
@@ -202,7 +204,7 @@ def _resume_lines(
     profile: LaunchProfile, request: LaunchRequest, fields: Mapping[str, str | None]
 ) -> dict[Mode, ResumeLine]:
     lines: dict[Mode, ResumeLine] = {}
-    for mode in _MODES:
+    for mode in _MODES if profile.terminal else ("headless",):
         resume = _fill(profile.argv.resume, {**fields, "session_id": _SESSION})
         head = (*_head(profile, mode, fields), *resume)
         takes = profile.prompt.headless if mode == "headless" else profile.prompt.interactive

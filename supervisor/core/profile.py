@@ -182,6 +182,7 @@ class LaunchProfile(_Table, frozen=True):
     probe: Tokens = ()
     tested_versions: tuple[str, ...] = ()
     enforces_paths: bool = False
+    terminal: bool = True
     prompt: Prompt = Prompt()
     session: Session = Session()
     ready: Ready = Ready()

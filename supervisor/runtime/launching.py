@@ -187,8 +187,6 @@ class Launcher:
         return self._inherited[plan.env_unset]
 
     def _with_binary(self, plan: LaunchPlan, profile: LaunchProfile, name: str, env: Mapping[str, str]) -> LaunchPlan:
-        if not plan.argv and profile.driver is not None:
-            raise BadInput(f"profile {profile.name} does not run on a terminal", hint="Use --detach")
         if not plan.argv:
             raise BadInput(
                 f"profile {profile.name} needs a command",

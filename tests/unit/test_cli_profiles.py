@@ -145,7 +145,7 @@ def test_show_says_where_asks_go_and_what_to_know(project: Path, tmp_path: Path,
     write_user(tmp_path, "mine", plain(more='notes = ["slow to start"]\n') + '[asks]\nmode = "hold"\n')
     run(["profiles", "show", "mine"])
     out = capsys.readouterr().out
-    assert "asks       not forwarded: interactive, it asks on its own terminal" in out
+    assert "asks       headless not forwarded: it decides by itself; on a terminal asked of the person there\n" in out
     assert "serving    mode hold, 0 rules of its own" in out
     assert "note       slow to start\n" in out
 

@@ -59,6 +59,10 @@ def profile_of(name: str) -> LaunchProfile:
     return ProfileFiles(cwd="/", user="", trust="/nowhere").load(name)
 
 
+def modes_of(profile: LaunchProfile) -> tuple[Mode, ...]:
+    return ("headless", "interactive") if profile.terminal else ("headless",)
+
+
 def request(mode: Mode = "headless", **changes: object) -> LaunchRequest:
     return replace(HEADLESS, mode=mode, **changes)
 
@@ -91,10 +95,9 @@ def compiled(profile: LaunchProfile, mode: Mode, *, full: bool) -> dict[str, obj
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_profile_compiles_to_its_golden_argv(name: str, update_golden: bool) -> None:
     profile = profile_of(name)
-    modes: tuple[Mode, ...] = ("headless", "interactive")
     found = {
         f"{mode} {'full' if full else 'plain'}": compiled(profile, mode, full=full)
-        for mode in modes
+        for mode in modes_of(profile)
         for full in (False, True)
     }
     golden = GOLDEN / f"{name}.json"
@@ -120,8 +123,7 @@ def test_a_shipped_profile_has_no_problems(name: str) -> None:
     assert list(problems(profile_of(name))) == []
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-@pytest.mark.parametrize("mode", ["headless", "interactive"])
+@pytest.mark.parametrize(("name", "mode"), [(name, mode) for name in SHIPPED for mode in modes_of(profile_of(name))])
 @pytest.mark.parametrize("value", [NASTY, "", "--", "{prompt}", "{session_id}", "a\tb", "x" * 5000])
 def test_a_value_is_one_token_whatever_it_holds(name: str, mode: Mode, value: str) -> None:
     profile = profile_of(name)
@@ -250,6 +252,20 @@ def test_a_profile_that_takes_no_prompt_says_what_to_do(mode: Mode, hint: str) -
     with pytest.raises(BadInput) as raised:
         plan_launch(deaf, request(mode, prompt_file="/p"))
     assert hint == raised.value.hint
+
+
+def test_a_profile_without_a_terminal_is_launched_and_resumed_in_the_background_only() -> None:
+    screenless = replace(FULL, terminal=False)
+    with pytest.raises(BadInput, match="profile full does not run on a terminal"):
+        plan_launch(screenless, request("interactive"))
+    assert {"headless"} == set(plan_launch(screenless, request()).resume_lines)
+    assert {"headless", "interactive"} == set(plan_launch(FULL, request()).resume_lines)
+
+
+@pytest.mark.parametrize("name", ["acp", "claude-stdio", "codex-exec"])
+def test_what_speaks_a_protocol_gets_no_terminal_whatever_words_it_is_given(name: str) -> None:
+    with pytest.raises(BadInput, match="does not run on a terminal"):
+        plan_launch(profile_of(name), request("interactive", words=("gemini", "--acp")))
 
 
 @pytest.mark.parametrize(("size", "refused"), [(MAX_ARGV_PROMPT, False), (MAX_ARGV_PROMPT + 1, True)])

@@ -178,7 +178,7 @@ class KeptAgent:
         if self.entry.generation.resumes and (self.entry.plan.driven or state.unconfirmed):
             # a CLI whose driver and keeper were both killed may still be in that session, a tool of it at its files
             left = look.tree(self.entry.entry_id, None, attached=True)
-            if (again_at := self._leftovers.end(look, self.entry.entry_id, left, now, attached=True)) is not None:
+            if again_at := self._leftovers.settle(look, self.entry.entry_id, left, now, attached=True, kill=True):
                 return again_at
         self._start(now)
         return now.monotonic_ns if self._proof.due(self.entry) else None
@@ -289,16 +289,16 @@ class KeptAgent:
         heir = heir_of(self.entry, left, look)
         if heir is not None:
             return self._follow(heir, now)
-        if self.entry.plan.driven:
-            again_at = self._leftovers.end(look, self.entry.entry_id, left, now, attached=self.attached)
-            if again_at is not None:
-                return again_at
         tally = death(end, now)
         plan, said = self.entry.plan, self._said()
         hand_off = ended(
             end, plan, stopped=False, now=now.wall_ms, output=said, leftovers=len(left), hung_up=self.hung_up
         )
         again = after_death(self.entry, hand_off, tally, now, spread=self._spread)
+        if plan.driven or not isinstance(again, StartAt):
+            key = self.entry.entry_id
+            if at := self._leftovers.settle(look, key, left, now, attached=self.attached, kill=plan.driven):
+                return at
         if isinstance(again, StartAt):
             if left:
                 kill_tree(self._parts, look, self.entry.entry_id, None, attached=self.attached)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from supervisor.core.identity import ProcessKey
 from supervisor.core.liveness import Now
 from supervisor.core.text import one_line
-from supervisor.core.timing import KILL_WAIT_MS, MS, TICK_MS
+from supervisor.core.timing import KILL_WAIT_MS, MS, STOP_RESCAN_MS, TICK_MS
 from supervisor.runtime.look import Look
 from supervisor.runtime.parts import Parts
 
@@ -49,20 +49,25 @@ def kill_tree(parts: Parts, look: Look, entry_id: str, leader: ProcessKey | None
 
 
 class Leftovers:
-    """What a driver has left when it was killed: ended, and looked for again until it is gone or will not go."""
+    """What an agent has left when it ended: looked for again until it is gone or the kill wait is over.
+
+    What the same Ctrl-C has hit ends a moment after the agent, and is no process that still runs.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._until: int | None = None
 
-    def end(self, look: Look, entry_id: str, left: set[ProcessKey], now: Now, *, attached: bool) -> int | None:
-        """When to look again (monotonic ns); None when nothing is left, or what is left survives."""
-        if not left:
+    def settle(
+        self, look: Look, entry_id: str, left: set[ProcessKey], now: Now, *, attached: bool, kill: bool
+    ) -> int | None:
+        """When to look again (monotonic ns); None when nothing is left, or what is left stays. `kill`: end it."""
+        self._until = self._until or now.monotonic_ns + KILL_WAIT_MS * MS
+        if not left or now.monotonic_ns >= self._until:
             self._until = None
             return None
-        self._until = self._until or now.monotonic_ns + KILL_WAIT_MS * MS
-        if now.monotonic_ns >= self._until:
-            return None
+        if not kill:
+            return now.monotonic_ns + STOP_RESCAN_MS * MS
         kill_tree(self._parts, look, entry_id, None, attached=attached)
         return now.monotonic_ns + MS * TICK_MS // 10
 

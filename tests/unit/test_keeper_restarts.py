@@ -7,7 +7,7 @@ from supervisor.core.entry import AgentIdentity, Generation, ResumeContext, Star
 from supervisor.core.launch_plan import RestartPlan
 from supervisor.core.ports import Exit
 from supervisor.core.profile import Policy
-from supervisor.core.timing import MS, RESTART_STEP_MS
+from supervisor.core.timing import KILL_WAIT_MS, MS, RESTART_STEP_MS
 from supervisor.runtime.kept_agent import KeptAgent
 from supervisor.testing import make_plan
 from tests.parts import Stage
@@ -100,10 +100,47 @@ def test_an_agent_whose_output_is_held_open_by_a_grandchild_has_ended(stage: Sta
     lead = running(stage, policy=RestartPlan())
     stage.processes.add(parent=stage.pid(lead), env={"SUPERVISOR_ENTRY_ID": lead.entry.entry_id})
     stage.processes.end(stage.pid(lead))
-    stage.go(0)
+    stage.go(KILL_WAIT_MS)
     end = stage.on_disk(lead).hand_off
     assert end is not None
     assert end.detail == "1 of its processes still run (`supervisor stop` ends them)"
+
+
+def test_what_ends_a_moment_after_its_agent_is_no_process_that_still_runs(stage: Stage) -> None:
+    """Ctrl-C hits all of a terminal's processes, and they do not end in order."""
+    lead = running(stage, policy=RestartPlan())
+    helper = stage.processes.add(parent=stage.pid(lead), env={"SUPERVISOR_ENTRY_ID": lead.entry.entry_id})
+    stage.processes.end(stage.pid(lead), Exit(code=130))
+    stage.go(KILL_WAIT_MS / 2)
+    before = stage.on_disk(lead).status
+    stage.processes.end(helper.pid)
+    stage.go(KILL_WAIT_MS / 4)
+    end = stage.on_disk(lead).hand_off
+    assert end is not None
+    assert (before, end.code, end.detail) == ("running", 130, "")
+
+
+def test_what_its_keeper_has_not_reaped_yet_is_no_process_that_still_runs(stage: Stage) -> None:
+    lead = running(stage, policy=RestartPlan())
+    helper = stage.processes.add(parent=stage.pid(lead), env={"SUPERVISOR_ENTRY_ID": lead.entry.entry_id})
+    stage.processes.end(helper.pid)
+    stage.processes.end(stage.pid(lead))
+    stage.go(0)
+    end = stage.on_disk(lead).hand_off
+    assert end is not None
+    assert end.detail == ""
+
+
+def test_a_stop_meanwhile_ends_what_a_dead_agent_has_left(stage: Stage) -> None:
+    lead = running(stage, policy=RestartPlan())
+    helper = stage.processes.add(parent=stage.pid(lead), env={"SUPERVISOR_ENTRY_ID": lead.entry.entry_id})
+    stage.processes.end(stage.pid(lead))
+    stage.go(100)
+    stage.wants_down(lead, grace_ms=0)
+    stage.go(KILL_WAIT_MS)
+    end = stage.on_disk(lead).hand_off
+    assert end is not None
+    assert (stage.processes.alive(helper), end.detail) == (False, "")
 
 
 def test_what_a_dead_agent_left_is_ended_before_it_is_started_again(stage: Stage) -> None:

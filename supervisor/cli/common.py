@@ -56,6 +56,13 @@ def print_json_line(value: Any) -> None:
     sys.stdout.flush()
 
 
+def say(text: str) -> None:
+    """A line for people on stdout, whatever is in it: names and words of agents cannot drive the terminal."""
+    from supervisor.core.text import printable
+
+    click.echo(printable(text))
+
+
 def note(message: str) -> None:
     """One line for people on stderr."""
     from supervisor.core.text import printable

@@ -6,9 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import click
-
-from supervisor.cli.common import note, print_json
+from supervisor.cli.common import note, print_json, say
 
 if TYPE_CHECKING:
     from supervisor.core.entry import Entry, ParentRef
@@ -164,7 +162,7 @@ def print_started(entry: Entry, *, as_json: bool) -> None:
         ("transcript", entry.output.transcript),
     ):
         if value is not None:
-            click.echo(f"{label:<11}{value}")
+            say(f"{label:<11}{value}")
 
 
 def failed(started: Started, *, as_json: bool) -> int:

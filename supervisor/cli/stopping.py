@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
-from supervisor.cli.common import note
+from supervisor.cli.common import note, say
 
 if TYPE_CHECKING:
     from supervisor.runtime.stopping import Stopped
@@ -20,9 +18,9 @@ def report(result: Stopped) -> None:
     end = result.entry.hand_off
     if result.what == "stopped":
         how = result.why or (describe(end) if end else "ended")
-        click.echo(f"{name}: {how}")
+        say(f"{name}: {how}")
     elif result.what == "already_ended":
-        click.echo(f"{name}: had ended already{f' ({describe(end)})' if end else ''}")
+        say(f"{name}: had ended already{f' ({describe(end)})' if end else ''}")
     elif result.what == "survived":
         note(f"can't stop {name}: still alive: {', '.join(result.survivors)}")
     else:

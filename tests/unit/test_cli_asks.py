@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.adapters.ask_files import AskFiles
 from supervisor.adapters.places import Places
 from supervisor.cli.main import run
+from supervisor.core.ask_wire import build_request, encode_request
 
 EVENT = {
     "at": 1796048399829,
@@ -65,3 +67,22 @@ def test_an_answer_to_an_ask_that_was_never_made_is_not_found(log: None, capsys:
     assert run(["answer", "perm-9", "allow", "--json"]) == 3
     told = capsys.readouterr()
     assert (told.out, "no ask 'perm-9' waits" in told.err) == ("", True)
+
+
+def test_the_words_of_an_agent_that_was_answered_cannot_drive_the_terminal(
+    log: None, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = build_request(
+        "perm-3",
+        now=1,
+        requester="kid",
+        target="lead",
+        agent_name="k\x1b[2Jid\nallowed: all",
+        tool="ba\x9bsh",
+        value="ls",
+        cwd="/",
+        ours={},
+    )
+    AskFiles(Places(str(home), runtime_dir=None).forwarding).write_request("lead", "perm-3", encode_request(request))
+    assert run(["answer", "perm-3", "deny"]) == 0
+    assert capsys.readouterr().out == "denied: k\\x1b[2Jid allowed: all ba\\x9bsh ls\n"

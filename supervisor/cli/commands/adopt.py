@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from supervisor.cli.common import agent_argument, complete_agents, json_option, open_context, print_json
+from supervisor.cli.common import agent_argument, complete_agents, json_option, open_context, print_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,9 +48,9 @@ def command(agent_id: str, by: str | None, as_json: bool) -> None:
     if as_json:
         print_json(entry)
         return
-    click.echo(f"{entry.name}: its parent is now {parent.name}")
+    say(f"{entry.name}: its parent is now {parent.name}")
     if isinstance(entry.state, Adopted):
-        click.echo(f"{entry.name}: its keeper (pid {entry.keeper.process.key.pid}) has not taken that up yet")
+        say(f"{entry.name}: its keeper (pid {entry.keeper.process.key.pid}) has not taken that up yet")
 
 
 def _parent(context: Context, by: str | None, entries: Sequence[Entry]) -> Entry:

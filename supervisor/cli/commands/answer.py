@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from supervisor.cli.common import complete_asks, json_option, note, open_context, print_json
+from supervisor.cli.common import complete_asks, json_option, note, open_context, print_json, say
 
 if TYPE_CHECKING:
     from supervisor.runtime.deciding import Outcome
@@ -59,9 +59,9 @@ def command(
         print_json({"ask": item.request.id, "result": outcome.what, "detail": outcome.detail})
     else:
         done = "allowed" if decision == "allow" else "denied"
-        click.echo(
-            f"{done}: {item.request.agent_name} {item.request.surface} {one_line(item.request.value or '', 100)}"
-        )
+        ask = item.request
+        what = f"{one_line(ask.agent_name, 40)} {one_line(ask.surface or '-', 40)} {one_line(ask.value or '', 100)}"
+        say(f"{done}: {what}")
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from supervisor.cli.common import json_option, open_context, print_json
+from supervisor.cli.common import json_option, open_context, print_json, say
 
 if TYPE_CHECKING:
     from supervisor.runtime.compose import Context
@@ -77,15 +77,15 @@ def _do(context: Context, setup: Setup, *, yes: bool, as_json: bool) -> None:
         print_json({**msgspec.to_builtins(setup), "done": yes, "backups": backups})
         return
     if setup.there is not None:
-        click.echo(f"{setup.cli} is told of it already, in {setup.there}: nothing is to be done")
+        say(f"{setup.cli} is told of it already, in {setup.there}: nothing is to be done")
         return
     for command in setup.commands:
-        click.echo(f"{'ran' if yes else 'would run'}: {shlex.join(command)}")
+        say(f"{'ran' if yes else 'would run'}: {shlex.join(command)}")
     if setup.rewrites:
-        click.echo(f"{'rewrote' if yes else 'would rewrite'}: {setup.rewrites}, without our entry")
+        say(f"{'rewrote' if yes else 'would rewrite'}: {setup.rewrites}, without our entry")
     for file in setup.files:
-        click.echo(f"{'may have changed' if yes else 'may change'}: {file}")
+        say(f"{'may have changed' if yes else 'may change'}: {file}")
     for backup in backups:
-        click.echo(f"backup: {backup}")
+        say(f"backup: {backup}")
     if not yes:
         click.echo("nothing was done; to do it, add --yes")

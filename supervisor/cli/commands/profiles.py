@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from supervisor.cli.common import complete_profiles, json_option, note, open_context, print_json
+from supervisor.cli.common import complete_profiles, json_option, note, open_context, print_json, say
 
 if TYPE_CHECKING:
     from supervisor.adapters.profile_files import Found
@@ -48,7 +48,6 @@ def show(name: str, as_json: bool) -> None:
     """Show one profile: where it comes from, what its CLI can do when started by it, and the file itself."""
     from supervisor.cli.profile_words import abilities
     from supervisor.core.errors import SupervisorError
-    from supervisor.core.text import printable
 
     context = open_context(prepare=False)
     found = context.profiles.find(name)
@@ -67,8 +66,8 @@ def show(name: str, as_json: bool) -> None:
         lines.append(("trusted", f"no: read it, then run `supervisor profiles trust {found.name}`"))
     lines += abilities(profile) if profile else [("problem", problem)]
     for label, value in lines:
-        click.echo(printable(f"{label:<11}{value}"))
-    click.echo(printable(f"\n{text.rstrip()}"))
+        say(f"{label:<11}{value}")
+    say(f"\n{text.rstrip()}")
 
 
 @command.command("check", epilog="Example: supervisor profiles check claude codex")
@@ -142,15 +141,13 @@ def init(name: str, place: str, base: str | None, as_json: bool) -> None:
 @json_option
 def trust(name: str, as_json: bool) -> None:
     """Trust a project's profile as it is now. A file that changes later is untrusted again."""
-    from supervisor.core.text import printable
-
     context = open_context(records=False)
     found = context.profiles.trust(name)
     sha256 = _trusted_hash(context, found)
     if as_json:
         print_json({"name": found.name, "path": found.path, "sha256": sha256})
     else:
-        click.echo(printable(f"trusted    {found.path}\nsha256     {sha256}"))
+        say(f"trusted    {found.path}\nsha256     {sha256}")
 
 
 @command.command("schema", epilog="Example: supervisor profiles schema > launch_profiles/schema.json")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from supervisor.cli.common import json_option, open_context, print_json
+from supervisor.cli.common import json_option, open_context, print_json, say
 
 if TYPE_CHECKING:
     from supervisor.core.entry import Entry
@@ -39,6 +39,6 @@ def command(as_json: bool) -> None:
         print_json([{"what": w, "name": e.name, "entryId": e.entry_id, "why": why} for w, e, why in lines])
         return
     for what, entry, why in lines:
-        click.echo(f"{entry.name}: {what} ({why})")
+        say(f"{entry.name}: {what} ({why})")
     if not lines:
         click.echo("nothing to repair")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from supervisor.cli.common import agent_argument, json_option, open_context, print_json
+from supervisor.cli.common import agent_argument, json_option, open_context, print_json, say
 
 
 @click.command("release", epilog="Example: supervisor release tests")
@@ -29,4 +29,4 @@ def command(agent_id: str, as_json: bool) -> None:
     if as_json:
         print_json(result)
         return
-    click.echo(f"{worker.name}: asked to end (supervisor wait {worker.name})")
+    say(f"{worker.name}: asked to end (supervisor wait {worker.name})")

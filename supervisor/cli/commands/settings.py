@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from supervisor.cli.common import json_option, note, open_context, print_json
+from supervisor.cli.common import json_option, note, open_context, print_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,7 @@ def set_(key: str, value: str, as_json: bool) -> None:
     if as_json:
         print_json({"key": written.key, "value": written.value, "origin": written.origin})
     else:
-        click.echo(f"{written.key} = {_text(written.value)} ({written.origin})")
+        say(f"{written.key} = {_text(written.value)} ({written.origin})")
     if not key.startswith(("asks.", "notify.")):
         note("keepers that run already go on with what they were started with")
 

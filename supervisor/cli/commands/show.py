@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from supervisor.cli.common import agent_argument, json_option, open_context, print_json
+from supervisor.cli.common import agent_argument, json_option, open_context, print_json, say
 
 
 @click.command("show", epilog="Example: supervisor show lead --json")
@@ -16,7 +16,6 @@ def command(agent_id: str, as_json: bool) -> None:
 
     from supervisor.cli.seeing import look
     from supervisor.core.resolve import resolve
-    from supervisor.core.text import printable
 
     context = open_context(prepare=False)
     seen = look(context)
@@ -32,7 +31,7 @@ def command(agent_id: str, as_json: bool) -> None:
         print_json(record)
         return
     for line in _lines(msgspec.to_builtins(record), ""):
-        click.echo(printable(line))
+        say(line)
 
 
 def _lines(value: object, path: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from supervisor.cli.common import complete_agents, json_option, open_context, print_json
+from supervisor.cli.common import complete_agents, json_option, open_context, print_json, say
 
 
 @click.command("tree", epilog="Example: supervisor tree lead --all")
@@ -56,7 +56,6 @@ def command(agent_id: str | None, show_all: bool, discover: bool, as_json: bool)
 def _discover(agent_id: str | None, *, as_json: bool) -> None:
     """Processes of this user that run an agent's program and are no recorded agent's. Looks only."""
     from supervisor.core.errors import UsageError
-    from supervisor.core.text import printable
     from supervisor.runtime.discovering import discover
 
     if agent_id is not None:
@@ -69,7 +68,7 @@ def _discover(agent_id: str | None, *, as_json: bool) -> None:
         print_json([{**msgspec.to_builtins(f), "toDo": f"supervisor enroll --pid {f.pid}"} for f in found])
         return
     for agent in found:
-        click.echo(printable(f"{agent.profile} · pid {agent.pid} · {agent.program} · in {agent.cwd or '(unreadable)'}"))
+        say(f"{agent.profile} · pid {agent.pid} · {agent.program} · in {agent.cwd or '(unreadable)'}")
         click.echo(f"  to have its children recorded below it: supervisor enroll --pid {agent.pid}")
     if not found:
         click.echo("every agent process of yours is on record, or none runs")

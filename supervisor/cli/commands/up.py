@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from supervisor.cli.common import json_option, note, open_context, print_json
+from supervisor.cli.common import json_option, note, open_context, print_json, say
 from supervisor.cli.tmux_launch import check_socket, tmux_socket_option
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def command(
 
     def tell(draft: Draft, what: str) -> None:
         if not as_json and what in ("ready", "ended"):
-            click.echo(f"{draft.entry.name}: {what}")
+            say(f"{draft.entry.name}: {what}")
 
     sits = not (detach or wait_for or as_json) and _may_sit(context)
     activated, results = start_detached(
@@ -76,7 +76,7 @@ def command(
         started = [_started(r) for r in results]
         print_json({"tree": tree.tree_id, "alreadyRunning": sorted(before), "started": started})
     elif before:
-        click.echo(f"already running: {', '.join(sorted(before))}")
+        say(f"already running: {', '.join(sorted(before))}")
     code = _sit(context, tree.tree_id) if sits else 0
     failed = [r for r in results if not r.reached]
     for result in failed:
@@ -103,9 +103,9 @@ def _sit(context: Context, tree: str) -> int:
     code = sit(context, Scope(kind="tree", id=tree, title=f"tree {tree}"), once=False)
     entries = context.store.list()
     for line in agents_of(tree, entries, len(entries) + 3)[1:]:
-        click.echo(line)
+        say(line)
     if running(entries, tree):
-        click.echo(f"The tree runs on. Its inbox: supervisor inbox {tree}; its end: supervisor down {tree}")
+        say(f"The tree runs on. Its inbox: supervisor inbox {tree}; its end: supervisor down {tree}")
     return code
 
 
@@ -144,5 +144,5 @@ def _dry_run(tree: Tree, *, as_json: bool) -> int:
     else:
         for name in order:
             spec = tree.spec.agents[name]
-            click.echo(f"{name}: {spec.profile}{f' (child of {spec.parent})' if spec.parent else ''}")
+            say(f"{name}: {spec.profile}{f' (child of {spec.parent})' if spec.parent else ''}")
     return 0

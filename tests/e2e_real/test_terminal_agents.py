@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e_real.clis import FAKE_MODEL
 from tests.e2e_real.panes import Panes, hooked
 from tests.e2e_real.processes import command, until
 from tests.e2e_real.rig import Rig, Row
@@ -134,6 +135,23 @@ def test_others_on_a_terminal_get_their_prompt_and_are_stopped(
         panes.shows("one", "[turn 2]")
         assert rig.run("stop", "one").code == 0
     assert rig.hand_off("one")["success"] is not True, "it was stopped, whatever its exit code"
+    panes.close()
+    rig.assert_nothing_left()
+
+
+def test_a_pi_on_a_terminal_has_the_tools_of_its_launch(
+    rig: Rig, panes: Panes, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("cli", "pi")
+    call = {"profile": "demo", "prompt": "hello", "name": "kid"}
+    options = ("--mcp", "--model", FAKE_MODEL)
+    lead = panes.launch("pi", "one", *options, prompt=f"TOOL: mcp__supervisor__launch_agent {json.dumps(call)}")
+
+    until(lambda: "kid" in rig.rows(), lambda: panes.screen("one"))
+
+    assert rig.entry("kid")["parent"]["sessionId"] == lead["sessionId"]
+    rig.hand_off("kid")
+    assert rig.run("stop", "one").code == 0
     panes.close()
     rig.assert_nothing_left()
 

@@ -17,7 +17,6 @@ from supervisor.core.agent_env import IdentityRules, base_environment, identity_
 from supervisor.core.driver_plan import as_driver
 from supervisor.core.entry import (
     MAX_SUMMARY,
-    MAX_TASK_REF,
     AgentIdentity,
     Entry,
     Generation,
@@ -35,6 +34,7 @@ from supervisor.core.launch_plan import LaunchPlan, LaunchRequest, plan_launch
 from supervisor.core.leases import owner_of_words
 from supervisor.core.profile import HOOKED, LaunchProfile
 from supervisor.core.spawn_limits import check_limits
+from supervisor.core.tasks import task_ref
 from supervisor.core.text import bounded, is_text
 from supervisor.runtime.agent_request import MAX_PROMPT_BYTES, AgentRequest
 from supervisor.runtime.compose import Context
@@ -230,8 +230,6 @@ def _check_request(request: AgentRequest) -> None:
         raise BadInput(f"the working directory {request.cwd or '(none)'} does not exist", hint="Give one with --cwd")
     if request.prompt is not None and len(request.prompt) > MAX_PROMPT_BYTES:
         raise BadInput(f"the prompt is {len(request.prompt)} bytes, at most {MAX_PROMPT_BYTES} are taken")
-    if request.task_ref is not None and len(request.task_ref) > MAX_TASK_REF:
-        raise BadInput(f"--task-ref is longer than {MAX_TASK_REF} characters")
     if any("\0" in w for w in request.words):
         raise BadInput("an argument holds a NUL byte")
     texts = [("the working directory", request.cwd), ("--task-ref", request.task_ref), ("--model", request.model)]
@@ -240,6 +238,8 @@ def _check_request(request: AgentRequest) -> None:
     for what, text in texts:
         if text is not None and not is_text(text):
             raise BadInput(f"{what} is not valid UTF-8: no record can hold it")
+    if request.task_ref is not None:
+        task_ref(request.task_ref)  # what could not be set to blocked could not be kept from coming back
 
 
 def _resume_context(

@@ -191,7 +191,7 @@ def test_texts_with_control_bytes_are_printed_harmlessly_by_every_view(sv: Super
     hostile = HOSTILE.replace("\x00", "")
     folder = sv.work / hostile.replace("/", "")
     folder.mkdir()
-    options = ("--task-summary", hostile, "--task-ref", hostile, "--cwd", str(folder))
+    options = ("--task-summary", hostile, "--cwd", str(folder))
     sv.sh("a1", f"printf '%s\\n' '{hostile}'; exec sleep 1000", *options)
     wait_for(lambda: "owned" in sv.transcript("a1"), "its output")
 

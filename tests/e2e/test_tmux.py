@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,20 @@ def test_a_name_is_nothing_that_tmux_or_a_shell_would_run(sv: Supervisor, server
     assert cmdline(sv.pid("a.1-x"))[-3:] == list(words[-3:])
     assert not marker.exists()
     sv.run("stop", "a.1-x")
+
+
+def test_an_agent_that_launches_into_a_pane_gets_a_child_with_a_terminal(
+    sv: Supervisor, server: dict[str, str | None]
+) -> None:
+    """It is no child in the background whose pane stays empty."""
+    launch = f"{sys.executable} -P -m supervisor launch --tmux --name kid demo; exec sleep 1000"
+    sv.run("launch", "--detach", "--name", "lead", "shell", "--", "sh", "-c", launch, env=server)
+
+    kid = wait_for(lambda: sv.ps().get("kid"), "the child")
+    record = sv.record("kid")
+    assert (kid["parent"], record["terminal"]["kind"], record["plan"]["mode"]) == ("lead", "tmux", "interactive")
+    assert "--interactive" in cmdline(sv.pid("kid"))
+    sv.run("stop", "--cascade", "lead")
 
 
 def test_a_killed_pane_ends_its_agent_and_the_end_is_on_record(sv: Supervisor, server: dict[str, str | None]) -> None:

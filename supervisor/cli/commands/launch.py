@@ -100,7 +100,8 @@ class _Choice:
     def __init__(self, context: Context, given: dict[str, object], *, interactive: bool, tmux: bool) -> None:
         self._context = context
         self._given = given
-        self._interactive = interactive or tmux
+        self._interactive = interactive
+        self._tmux = tmux
 
     @cached_property
     def inside(self) -> bool:
@@ -151,7 +152,7 @@ class _Choice:
         ]
 
     def _runs_on_terminal(self) -> bool:
-        return self._interactive and not self.inside
+        return self._tmux or (self._interactive and not self.inside)
 
     def _prompt(self, words_are: str) -> tuple[bytes | None, tuple[str, ...]]:
         from supervisor.core.errors import UsageError

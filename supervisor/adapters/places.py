@@ -106,7 +106,7 @@ class Places:
         """This host's random id, written on first use: a host name can change or be shared."""
         for _ in range(2):
             try:
-                with open(self._host_id) as file:
+                with open(self._host_id, errors="replace") as file:
                     found = file.read(64).strip()
             except FileNotFoundError:
                 self._write_host_id()

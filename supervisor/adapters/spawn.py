@@ -133,13 +133,14 @@ def run(argv: Sequence[str], *, env: Mapping[str, str], timeout: float, stdin: b
         OSError: it cannot be started (or did not end in time: TimeoutError).
     """
     pipe = subprocess.PIPE
-    child = subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
-    try:
-        output = child.communicate(stdin, timeout)
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)  # our own child, not reaped: the group is certainly still its
-        child.communicate()
-        raise TimeoutError(f"{argv[0]} did not end within {timeout:g} s") from None
+    with subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True) as child:
+        try:
+            output = child.communicate(stdin, timeout)
+        except subprocess.TimeoutExpired:
+            # our own child, not reaped: the group is certainly still its. Its output is not waited for: what has left
+            # the group may hold it open for ever
+            os.killpg(child.pid, signal.SIGKILL)
+            raise TimeoutError(f"{argv[0]} did not end within {timeout:g} s") from None
     out, err = (b[:65536].decode(errors="replace") for b in output)
     return child.returncode, out, err
 

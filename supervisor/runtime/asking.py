@@ -58,7 +58,7 @@ class Places:
     def host_id(self) -> str:
         """The host's id; empty when the root was never used."""
         try:
-            with open(self.host_id_file) as file:
+            with open(self.host_id_file, errors="replace") as file:
                 return file.read(64).strip()
         except OSError:
             return ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from supervisor.adapters.atomic_file import read_bounded
 from supervisor.core.answering import Mode, Presence, serves
 from supervisor.core.entry import KeeperRef
 from supervisor.core.liveness import Now
@@ -14,6 +15,9 @@ from supervisor.core.serving import ServingBeat, encode_beat, parse_beat
 from supervisor.core.timing import MS
 from supervisor.runtime.ask_facts import AskFacts, AskParts
 from supervisor.runtime.logs import warn
+
+_MAX_MARK = 4096
+"""Bytes of a mark, a pi's as well: it is a small record."""
 
 
 class ServingMarks:
@@ -63,8 +67,7 @@ class ServingMarks:
         self._pruned.add(session_id)
         for path in self._asks.files.serving_files():
             try:
-                with open(path, "rb") as file:
-                    beat = parse_beat(file.read(4096))
+                beat = parse_beat(read_bounded(path, _MAX_MARK) or b"")
                 if beat is None or self._facts.judge(beat, now).state == "dead_pid":
                     os.unlink(path)
             except OSError:

@@ -158,6 +158,14 @@ def test_the_first_mark_prunes_what_provably_dead_servers_left_and_nothing_else(
     assert os.path.isdir(os.path.join(world.files.root, "serving"))
 
 
+def test_a_pipe_among_the_marks_does_not_hold_the_keeper_up(world: World) -> None:
+    path = os.path.join(world.files.root, "serving", "pipe.json")
+    os.makedirs(os.path.dirname(path))
+    os.mkfifo(path)
+    world.beat()
+    assert (os.path.exists(path), world.events("serving_started")) == (False, ["serving_started"])
+
+
 def test_an_ask_that_waits_for_a_person_is_announced_once(world: World) -> None:
     world.ask()
     for _ in range(3):

@@ -182,10 +182,11 @@ def test_the_host_id_is_a_uuid_and_stays(tmp_path: Path) -> None:
     assert places_at(tmp_path / "root").host_id() == first
 
 
-def test_a_host_id_that_is_none_is_named_with_its_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("held", [b"not an id\n", b"\xff\xfe\x00"])
+def test_a_host_id_that_is_none_is_named_with_its_file(tmp_path: Path, held: bytes) -> None:
     places = places_at(tmp_path / "root")
     places.prepare()
-    (tmp_path / "root" / "host-id").write_text("not an id\n")
+    (tmp_path / "root" / "host-id").write_bytes(held)
     with pytest.raises(BadState, match="holds no id") as refused:
         places.host_id()
     assert "Remove it" in str(refused.value)

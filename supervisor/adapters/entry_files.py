@@ -30,6 +30,7 @@ class EntryFiles:
     def __init__(self, folder: str, locks: str) -> None:
         self._folder = folder
         self._locks = locks
+        self._fd: int | None = None
         self._unsynced: set[str] = set()
         self._stamps: dict[str, tuple[int, int]] = {}
         self._written: dict[str, tuple[int, tuple[int, str, str]]] = {}
@@ -137,6 +138,12 @@ class EntryFiles:
         except OSError:
             return 0
 
+    def removed(self) -> bool:
+        """Whether the folder written into was removed, and none is at its place: one moved away has still a link."""
+        if self._fd is None or os.fstat(self._fd).st_nlink:
+            return False
+        return not os.path.lexists(self._folder)
+
     def sync(self) -> None:
         """Make every write since the last call durable.
 
@@ -185,8 +192,18 @@ class EntryFiles:
 
     def _write(self, key: str, data: bytes) -> None:
         write_atomic(self.path(key), data)
+        self._hold()
         self._unsynced.add(key)
         self._stamp(key)
+
+    def _hold(self) -> None:
+        """Keep hold of the folder, to see its removal; of the one made anew after that."""
+        if self._fd is not None and not os.fstat(self._fd).st_nlink:
+            os.close(self._fd)
+            self._fd = None
+        if self._fd is None:
+            with contextlib.suppress(OSError):
+                self._fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def _stamp(self, key: str) -> None:
         """This is how we know the record."""

@@ -97,8 +97,8 @@ class KeptAgent:
 
     @property
     def done(self) -> bool:
-        """Nothing left to do: its end is on disk, or another keeper has it, or the next one will."""
-        return self._released or self.record.lost or not (is_live(self.entry) or self.record.dirty)
+        """Nothing left to do: its end is on disk or nowhere to be written, or another keeper has it, or will."""
+        return self._released or self.record.over
 
     @property
     def is_stopping(self) -> bool:

@@ -11,13 +11,15 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from supervisor.core.entry import Entry, is_live
+from supervisor.core.entry import Entry, Starting, is_live
 from supervisor.core.errors import IllegalMove
 from supervisor.core.ports import EntryStore
 from supervisor.runtime.logs import warn
 
 Move = Callable[[Entry], Entry]
 _TRIES = 16
+_TRIES_WITHOUT_ROOT = 8
+"""Two seconds of ticks: a root that is put back at once, from a copy, finds nothing missing."""
 
 
 class Record:
@@ -33,14 +35,29 @@ class Record:
         self._pending: list[Move] = []
         self.lost = False
         self.taken = 0
+        self._without_root = 0
 
     @property
     def dirty(self) -> bool:
         """Whether moves wait for a disk that takes them."""
         return bool(self._pending)
 
+    @property
+    def over(self) -> bool:
+        """Nothing to write any more: another has it, or its end is on disk, or the agent is gone and so is its root."""
+        live = is_live(self.entry)
+        if self._homeless and (not live or isinstance(self.entry.state, Starting)):  # no intent, so no process either
+            return True
+        return self.lost or not (live or self.dirty)
+
+    @property
+    def _homeless(self) -> bool:
+        """Whether moves wait for a state root that was removed, and was not put back while they were tried."""
+        return self.dirty and self._without_root >= _TRIES_WITHOUT_ROOT
+
     def change(self, move: Move) -> None:
         """Apply a move in memory and on disk."""
+        self._without_root = 0
         self._pending.append(move)
         self.entry = move(self.entry)
         self.flush()
@@ -65,12 +82,13 @@ class Record:
                 if self._attempt():
                     return
             except OSError as error:
-                warn(
-                    "a record could not be written, it is kept and tried again",
-                    agent=self.entry.name,
-                    why=str(error),
-                )
+                self._refused(error)
                 return
+
+    def _refused(self, error: OSError) -> None:
+        self._without_root = self._without_root + 1 if self._store.removed() else 0
+        told = "its state root was removed" if self._homeless else "it is kept and tried again"
+        warn(f"a record could not be written, {told}", agent=self.entry.name, why=str(error))
 
     def look(self) -> None:
         """`refresh` when the file is not the one last seen (a stat); a disk that cannot be read is looked at later."""

@@ -20,6 +20,7 @@ class _Disk:
         self.lock = threading.Lock()
         self.writes = 0
         self.broken: OSError | None = None
+        self.removed = False
 
 
 class MemoryStore:
@@ -43,6 +44,13 @@ class MemoryStore:
     def mend(self) -> None:
         """Writes work again."""
         self._disk.broken = None
+        self._disk.removed = False
+
+    def remove(self, error: OSError) -> None:
+        """The records are removed, and what they were in: every write fails."""
+        self._disk.records.clear()
+        self._disk.removed = True
+        self._disk.broken = error
 
     @property
     def broken(self) -> OSError | None:
@@ -123,6 +131,10 @@ class MemoryStore:
         with self._disk.lock:
             numbers = {key: number for key, (_, number) in self._disk.records.items()}
         return [e.key for e in entries if numbers.get(e.key) != self._seen.get(e.key)]
+
+    def removed(self) -> bool:
+        """Whether the test has removed all of it."""
+        return self._disk.removed
 
     def sync(self) -> None:
         """Make every write since the last call durable."""

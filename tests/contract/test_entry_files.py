@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -410,3 +411,19 @@ def test_a_wish_in_the_same_instant_as_the_record_is_seen(store: EntryFiles, mat
     store.create(ENTRY)
     open_store(matrix).want_down(ENTRY, grace_ms=None)
     assert [ENTRY.key] == list(store.changed([ENTRY]))
+
+
+def test_a_folder_that_is_removed_is_told_from_one_that_is_moved_away(matrix: Path, store: EntryFiles) -> None:
+    store.create(ENTRY)
+    before = store.removed()
+    away = matrix.with_name("away")
+    matrix.rename(away)
+    moved = store.removed()
+    away.rename(matrix)
+    shutil.rmtree(matrix)
+    removed = store.removed()
+    matrix.mkdir()
+    anew = store.removed()
+    store.create(OTHER)
+    shutil.rmtree(matrix)
+    assert (before, moved, removed, anew, store.removed()) == (False, False, True, False, True)

@@ -150,6 +150,35 @@ def test_a_state_root_made_anew_under_a_keeper_harms_no_agent(sv: Supervisor) ->
     assert gone(rows["a1"]["pid"])
 
 
+def test_a_keeper_whose_state_root_was_removed_ends_after_its_agents(sv: Supervisor) -> None:
+    sv.tree_file({n: {"profile": "shell", "args": ["sleep", "1000"]} for n in ("a1", "a2")})
+    sv.run("up", "team.toml")
+    rows = sv.ps()
+    keeper = rows["a1"]["keeperPid"]
+
+    shutil.rmtree(sv.home)
+    kill(rows["a2"]["pid"])
+    assert alive(rows["a1"]["pid"])
+    assert alive(keeper)
+    kill(rows["a1"]["pid"])
+
+    wait_for(lambda: gone(keeper), "the end of the keeper")
+    assert not sv.home.exists()
+
+
+def test_an_end_after_the_state_root_was_made_anew_is_recorded_there(sv: Supervisor) -> None:
+    sv.launch("a1")
+    row = sv.ps()["a1"]
+    shutil.rmtree(sv.home)
+    sv.launch("b1")
+
+    kill(row["pid"])
+
+    wait_for(lambda: gone(row["keeperPid"]), "the end of the keeper")
+    assert sv.ended("a1")["signal"] == "KILL"
+    sv.run("stop", "b1")
+
+
 class SmallDisk:
     """A state root of 1 MiB."""
 

@@ -348,3 +348,40 @@ def test_a_write_of_ours_that_met_nobody_elses_leaves_the_agent_at_rest(stage: S
     stage.clock.advance(1000)
     stage.go(1)
     assert lead.at_rest
+
+
+# -- a state root that was removed
+
+REMOVED = FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+
+def test_a_keeper_whose_agent_ends_after_the_state_root_was_removed_ends_after_a_few_tries(stage: Stage) -> None:
+    lead = running(stage)
+    stage.store.remove(REMOVED)
+    stage.go(60_000)
+    kept = list(stage.keeper.agents)
+    stage.processes.end(stage.pid(lead), Exit(code=0))
+    stage.go(1000)
+    tried = list(stage.keeper.agents)
+    stage.go(4000)
+    assert (kept, tried, stage.keeper.agents, stage.due) == ([lead], [lead], [], None)
+    assert [what for _, what in stage.news] == ["ready", "ended"]
+
+
+def test_an_agent_that_would_be_started_again_is_not_waited_for_either(stage: Stage) -> None:
+    lead = running(stage, plan=make_plan(restart=RestartPlan(policy="permanent")))
+    stage.store.remove(REMOVED)
+    stage.kill(lead)
+    stage.go(5000)
+    assert (stage.keeper.agents, len(stage.requests("lead"))) == ([], 1)
+
+
+def test_a_state_root_that_is_put_back_at_once_gets_the_end(stage: Stage) -> None:
+    lead = running(stage)
+    stage.store.remove(REMOVED)
+    stage.processes.end(stage.pid(lead), Exit(code=3))
+    stage.go(1000)
+    stage.store.mend()
+    stage.go(1000)
+    end = stage.on_disk(lead).hand_off
+    assert (end and end.code, stage.keeper.agents) == (3, [])

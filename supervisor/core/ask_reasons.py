@@ -35,7 +35,7 @@ def directories(target: str) -> Reason:
 def not_serving(target: str, seen: Judgement) -> Reason:
     """Nobody there, with since when, which evidence, and what to do."""
     evidence = {
-        "absent": "it has no heartbeat",
+        "absent": "it has no serving heartbeat",
         "stale": "its heartbeat has stopped",
         "dead_pid": "its process is gone",
         "unknown": "it cannot be judged from here",

@@ -156,7 +156,7 @@ def test_what_no_rule_covers_is_refused_as_undecided(hooks: Hooks) -> None:
 def test_nobody_serving_is_refused_with_the_reason(hooks: Hooks, cli: str) -> None:
     done = hooks.run(event(cli), cli)
     told = decision(done.stdout)["message"]
-    assert "session 'nobody' is not serving" in told and "no heartbeat" in told
+    assert "session 'nobody' is not serving" in told and "no serving heartbeat" in told
     assert told.endswith("this is not a refusal by the user")
     assert (done.returncode, hooks.requests()) == (0, [])
 

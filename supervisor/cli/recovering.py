@@ -35,6 +35,7 @@ def line_of(event: Event) -> str:
         "released": f"{event.name}: asked to clean up and end",
         "offered": f"{event.name}: {_state(event)}, {event.why}; {event.command}",
         "left": f"{event.name}: left as it is",
+        "dropped": f"{event.name}: offered no more (supervisor resume {event.name} brings it back)",
         "failed": f"{event.name} was not resumed: {event.why}",
         "unconfirmed": f"{event.name} runs in its pane, but {event.why}; see: supervisor why {event.name}",
         "fenced": f"{event.name} is not recovered: {event.why} [{event.fence}]{todo}",
@@ -87,9 +88,20 @@ def offer_all(
             click.echo(printable(f"{fresh.entry.name}: seen to as soon as the agent runs"))
             continue
         before = len(recovery.resumed)
-        {"r": recovery.resume, "a": recovery.adopt, "c": recovery.release, "l": recovery.leave}[choice](fresh)
+        _carry_out(recovery, choice, fresh)
         for resumed in recovery.resumed[before:]:
             recovery.events += recover_own(context, resumed, say)
+
+
+def _carry_out(recovery: Recovery, choice: str, found: Found) -> None:
+    act = {
+        "r": recovery.resume,
+        "d": recovery.drop,
+        "a": recovery.adopt,
+        "c": recovery.release,
+        "l": recovery.leave,
+    }
+    act[choice](found)
 
 
 def _again(found: Found, seen: object, recovery: Recovery) -> Found | None:
@@ -120,10 +132,10 @@ def _show(found: Found, which: str) -> None:
 
 
 def _ask(found: Found, *, adopts: bool) -> str:
-    """`r`esume, `a`dopt, `c`lean up, `l`eave or `q`: leave all."""
+    """`r`esume, `d`rop, `a`dopt, `c`lean up, `l`eave or `q`: leave all."""
     choices = {"l": "leave", "q": "leave all"}
     if found.kind == "dead" and found.fence is None:
-        choices = {"r": "resume in the background", **choices}
+        choices = {"r": "resume in the background", "d": "drop", **choices}
     elif found.kind == "live":
         choices = {"c": "clean up", **choices}
         if adopts:

@@ -23,8 +23,8 @@ def look(context: Context) -> Scan:
 
 
 def visible(entry: Entry) -> bool:
-    """What is shown without --all: agents that live or can be resumed."""
-    return is_live(entry) or entry.status == "resumable"
+    """What is shown without --all: agents that live, or can be resumed and were not dropped."""
+    return is_live(entry) or (entry.status == "resumable" and entry.want == "up")
 
 
 def seen_rows(context: Context, *, ended: bool) -> list[Row]:

@@ -20,7 +20,8 @@ def report(result: Stopped) -> None:
         how = result.why or (describe(end) if end else "ended")
         say(f"{name}: {how}")
     elif result.what == "already_ended":
-        say(f"{name}: had ended already{f' ({describe(end)})' if end else ''}")
+        how = f" ({describe(end)})" if end else ""
+        say(f"{name}: had ended already{how}{f'; {result.why}' if result.why else ''}")
     elif result.what == "survived":
         note(f"can't stop {name}: still alive: {', '.join(result.survivors)}")
     else:

@@ -65,6 +65,8 @@ def _one(
     exact = active is not None and entry.parent is not None and entry.parent.session_id == active.session_id
     fence = _fence(entry, active, tasks) if active is not None and exact else None
     if isinstance(entry.state, Resumable) and not is_live(entry):
+        if entry.want == "down":  # somebody has said that it is not to come back
+            return None
         end = entry.state.hand_off
         evidence = (end.detail or describe_it(end)) if end else "it has ended"
         return Found(entry=entry, kind="dead", exact=exact, evidence=evidence, fence=fence or _no_context(entry))

@@ -30,7 +30,9 @@ from supervisor.runtime.scan import Scan, scan
 from supervisor.runtime.starting import Choose, Started, Until, start_detached
 from supervisor.runtime.task_list import tasks_or_none
 
-What = Literal["handed_off", "adopted", "resumed", "released", "fenced", "failed", "unconfirmed", "offered", "left"]
+What = Literal[
+    "handed_off", "adopted", "resumed", "released", "fenced", "failed", "unconfirmed", "offered", "left", "dropped"
+]
 
 
 class Event(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -130,6 +132,11 @@ class Recovery:
         """Relaunch it in the background, below the active session if there is one."""
         self._check_session(scan(self._context.parts))
         self._resume_all([found])
+
+    def drop(self, found: Found) -> None:
+        """A dead one is not to come back: it is offered no more, and resumed only by name."""
+        result = self._context.store.want_down(found.entry, grace_ms=None)
+        self._tell("dropped" if isinstance(result, Entry) else "left", found)
 
     def leave(self, found: Found) -> None:
         """Nothing is done to it."""

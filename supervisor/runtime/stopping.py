@@ -5,13 +5,14 @@ Signals nothing itself, except what an ended agent without a keeper has left beh
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from collections.abc import Callable, Sequence, Set
 
 from msgspec import Struct
 
 from supervisor.adapters.clock import pause
-from supervisor.core.entry import Entry, is_live
+from supervisor.core.entry import Entry, Resumable, is_live
 from supervisor.core.identity import Gone, ProcessKey, same_process
 from supervisor.core.liveness import Verdict, comparable
 from supervisor.core.timing import KILL_WAIT_MS, MS, STOP_REPLY_MS
@@ -99,7 +100,7 @@ def _stop_group(context: Context, group: Sequence[Entry], seen: Scan, grace_ms: 
         entry = fresh.get(entry.entry_id, entry)
         judged = seen.judgements.get(entry.entry_id)
         if not is_live(entry):
-            results[entry.entry_id] = _end_leftovers(context, entry)
+            results[entry.entry_id] = _end_leftovers(context, _drop(context, entry))
         elif judged is not None and judged.verdict is Verdict.UNKNOWN:
             why = f"its identity cannot be verified from here ({judged.evidence})"
             results[entry.entry_id] = Stopped(entry, "refused", why)
@@ -134,6 +135,15 @@ def _want_down(context: Context, entry: Entry, grace_ms: int | None) -> Entry:
         if result.current is None or not is_live(result.current):
             return result.current or entry
         entry = result.current
+    return entry
+
+
+def _drop(context: Context, entry: Entry) -> Entry:
+    """One that has ended and could be resumed is not to come back by itself; a full disk leaves it as it is."""
+    if isinstance(entry.state, Resumable) and entry.want == "up":
+        with contextlib.suppress(OSError):
+            result = context.store.want_down(entry, grace_ms=None)
+            return result if isinstance(result, Entry) else entry
     return entry
 
 
@@ -193,7 +203,8 @@ def _end_leftovers(context: Context, entry: Entry) -> Stopped:
     parts = context.parts
     look = Look(parts.processes, me=0, agents=frozenset, keepers=parts.beats.owners, subreaper=False)
     if not look.tree(entry.entry_id, None, attached=True):
-        return Stopped(entry, "already_ended")
+        dropped = isinstance(entry.state, Resumable) and entry.want == "down"
+        return Stopped(entry, "already_ended", "is not brought back by itself" if dropped else "")
     deadline = context.clock.monotonic_ns() + KILL_WAIT_MS * MS
     while True:
         kill_tree(parts, look, entry.entry_id, None, attached=True)

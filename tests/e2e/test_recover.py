@@ -131,7 +131,7 @@ def test_on_a_terminal_one_after_the_other_is_offered_with_its_facts(sv: Supervi
     sv.demo("boss", ASLEEP)
 
     terminal = on_terminal(sv, "recover", "--as", "boss")
-    answers = {"c1": "a", "c2": "c", "c3": "r", "lead": "l"}
+    answers = {"c1": "a", "c2": "c", "c3": "r", "lead": "d"}
     for _ in answers:
         terminal.expect(r"agent\s+(\w+) \(demo\), (lives|dead), ")
         name = str(terminal.match.group(1))
@@ -146,6 +146,21 @@ def test_on_a_terminal_one_after_the_other_is_offered_with_its_facts(sv: Supervi
     sv.ended("c2")
     assert sv.record("c3")["parent"]["sessionId"] == boss
     assert sv.row("lead")["status"] == "resumable"
+    assert events(sv.run("recover", "--json").out) == [], "one that was dropped is offered no more"
+
+
+def test_a_dead_agent_that_is_stopped_is_offered_no_more_and_comes_back_by_name_alone(sv: Supervisor) -> None:
+    family(sv, "kid")
+    crash(sv, "lead", "kid")
+    sv.run("reconcile")
+
+    assert sv.run("stop", "kid").out.endswith("; is not brought back by itself\n")
+
+    assert events(sv.run("recover", "--json").out) == [("offered", "lead")]
+    sv.run("resume", "lead", "--detach", "--prompt", ASLEEP)
+    assert sv.row("kid")["status"] == "resumable"
+    sv.run("resume", "kid", "--detach", "--prompt", ASLEEP)
+    assert sv.row("kid")["verdict"] == "alive"
 
 
 def test_a_question_that_is_open_when_its_session_is_stopped_can_write_nothing_any_more(sv: Supervisor) -> None:

@@ -86,6 +86,7 @@ def test_what_is_its_own_comes_before_what_is_not() -> None:
     "entry",
     [
         orphan("kid", want="down"),
+        dead("kid", want="down"),
         orphan("kid", state=WindingDown(since=1, reason="user_cleanup")),
         agent("kid", parent=LOST, state=Closed(since=1, hand_off=make_hand_off())),
         agent("kid"),

@@ -31,17 +31,6 @@ from supervisor.core.identity import ProcessKey, ProcessRef
 from supervisor.core.liveness import Now
 from supervisor.core.ports import Exit, SpawnFailed, SpawnRequest
 from supervisor.core.restarts import StartAt, after_death
-from supervisor.core.stopping import (
-    AskToStop,
-    Empty,
-    KillTree,
-    LookAgain,
-    Stopping,
-    Survived,
-    begin,
-    next_step,
-    sooner,
-)
 from supervisor.core.timing import MS, TICK_MS
 from supervisor.runtime.look import Look, heir_of
 from supervisor.runtime.parts import Parts
@@ -49,7 +38,8 @@ from supervisor.runtime.proof import Proof
 from supervisor.runtime.record import Record
 from supervisor.runtime.resume_watch import ResumeWatch
 from supervisor.runtime.start_line import start_line
-from supervisor.runtime.tree_end import Leftovers, ask_to_stop, kill_tree, names
+from supervisor.runtime.stop_ladder import Over, StopLadder
+from supervisor.runtime.tree_end import Leftovers, kill_tree
 
 Report = Callable[[str, str], None]
 """(entry key, what happened): `spawned`, `ready`, `ended`."""
@@ -67,8 +57,7 @@ class KeptAgent:
         self._report = report
         self.attached = attached
         self._exit: Exit | None = None
-        self._stopping: Stopping | None = None
-        self._stop_began = 0
+        self._ladder = StopLadder(parts)
         self._proof = Proof(parts)
         self._leftovers = Leftovers(parts)
         self._resume = ResumeWatch()
@@ -103,7 +92,7 @@ class KeptAgent:
     @property
     def is_stopping(self) -> bool:
         """On the stop ladder, its end not decided yet."""
-        return self._stopping is not None and is_live(self.entry)
+        return self._ladder.begun and is_live(self.entry)
 
     @property
     def is_ready(self) -> bool:
@@ -113,7 +102,7 @@ class KeptAgent:
     @property
     def minds_parent(self) -> bool:
         """Whether it matters to it that its parent is lost: it lives, and nobody is ending it."""
-        if self._exit is not None or self._stopping is not None or self.entry.want == "down" or self.done:
+        if self._exit is not None or self._ladder.begun or self.entry.want == "down" or self.done:
             return False
         return not (isinstance(self.entry.state, Starting) or self._winds_down())
 
@@ -138,7 +127,7 @@ class KeptAgent:
             return now.monotonic_ns
         if not self.record.dirty:
             # nothing to do until it ends, is stopped, or its record changes: most agents, most of the time
-            self.at_rest = due is None and self.is_ready and self._exit is None and self._stopping is None
+            self.at_rest = due is None and self.is_ready and self._exit is None and not self._ladder.begun
             return due
         retry = now.monotonic_ns + TICK_MS * MS  # a disk that takes nothing is asked again at a tick, not at once
         return retry if due is None else max(due, retry)
@@ -148,7 +137,7 @@ class KeptAgent:
             return None  # its end is decided, and only waits to be written
         if isinstance(self.entry.state, Starting):
             return self._turn_starting(self.entry.state, now, look, may_start)
-        if self._stopping or self.entry.want == "down" or self._winds_down():
+        if self._ladder.begun or self.entry.want == "down" or self._winds_down():
             return self._turn_stopping(now, look)
         if self._exit is not None:
             return self._turn_ended(self._exit, now, look)
@@ -163,7 +152,7 @@ class KeptAgent:
     # -- starting
 
     def _turn_starting(self, state: Starting, now: Now, look: Look, may_start: Callable[[Entry], bool]) -> int | None:
-        if self.entry.want == "down" or self._stopping:
+        if self.entry.want == "down" or self._ladder.begun:
             self.close_unstarted("it was stopped before it started", now)
             return None
         if self.record.dirty:  # intent before deed: nothing is spawned that is not on record
@@ -349,43 +338,23 @@ class KeptAgent:
     def stop(self) -> None:
         """Begin the ladder, whatever the record says."""
         self.at_rest = False
-        if self._stopping is None:
-            self._stopping = begin(self._grace_ms)
-
-    @property
-    def _grace_ms(self) -> int:
-        grace = self.entry.stop_grace_ms
-        return self.entry.plan.stop_grace_ms if grace is None else grace
+        self._ladder.begin(self.entry)
 
     def _turn_stopping(self, now: Now, look: Look) -> int | None:
         self.stop()
-        assert self._stopping is not None
-        tree: set[ProcessKey] = set()
-        if self.leader is None or self._stopping.phase == "kill":  # while the agent itself lives that is all to know
-            tree = look.tree(self.entry.entry_id, self.leader, attached=self.attached)
-        alive = len(tree) or (1 if self.leader is not None else 0)  # a leader not reaped yet has no known end
-        self._stopping = sooner(self._stopping, self._grace_ms, now.monotonic_ns)
-        self._stopping, step = next_step(self._stopping, alive=alive, now_ns=now.monotonic_ns)
-        if isinstance(step, Empty | Survived):
-            self._stopped(now, names(self._parts, tree))
+        rung = self._ladder.climb(self.entry, self.leader, look, now, attached=self.attached)
+        if isinstance(rung, Over):
+            self._stopped(now, rung.survivors)
             return None
-        if isinstance(step, AskToStop):
-            self._stop_began = self._stop_began or now.monotonic_ns
-            ask_to_stop(self._parts, self.entry.plan.stop_signal, self.leader, tree)
-            return now.monotonic_ns + TICK_MS * MS if self._stopping.grace_ms else now.monotonic_ns
-        if isinstance(step, KillTree):
-            kill_tree(self._parts, look, self.entry.entry_id, self.leader, attached=self.attached)
-            return now.monotonic_ns + MS * TICK_MS // 10
-        assert isinstance(step, LookAgain)
-        self._mark_winding_down(now)
-        return step.at
+        if rung.long:
+            self._mark_winding_down(now)
+        return rung.at
 
     def _mark_winding_down(self, now: Now) -> None:
         """Visible in `ps` when the end takes longer than a tick; the wish itself is on disk from the start."""
         if unconfirmed(self.entry) is not None:  # its state holds what is on record again
             return
-        marked = isinstance(self.entry.state, WindingDown)
-        if not marked and now.monotonic_ns - self._stop_began >= TICK_MS * MS:
+        if not isinstance(self.entry.state, WindingDown):
             reason: WindDownReason = "user_cleanup" if self.entry.want == "down" else "parent_shutdown"
             self.record.change(lambda e: transitions.winding_down(e, reason, now=now.wall_ms))
 

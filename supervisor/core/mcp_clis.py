@@ -7,9 +7,6 @@ from typing import Any
 
 from msgspec import Struct
 
-OPENCODE_CONTENT = "OPENCODE_CONFIG_CONTENT"
-"""opencode's variable with a whole configuration, merged into that of its files."""
-
 NAME = "supervisor"
 """What the server is called in every CLI."""
 

@@ -16,8 +16,9 @@ from supervisor.core.errors import BadInput
 from supervisor.core.ids import session_id
 from supervisor.core.text import one_line
 from supervisor.drivers.effects import Ask, Broken, Effects, Job, Proven, Ready, Send, TurnEnded, Withdraw
-from supervisor.drivers.opencode_asks import ask_id, rejection, reply, wanted
+from supervisor.drivers.opencode_asks import ask_id, rejection, reply
 from supervisor.drivers.opencode_said import Said
+from supervisor.runtime.opencode_ask import wanted
 
 IDLE_LOOKS = 2
 """Looks (10 s apart) that find a turn idle whose beginning was never seen, until it counts as over."""

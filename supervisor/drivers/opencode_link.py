@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from supervisor.adapters.clock import pause
+from supervisor.core.opencode_config import ASKED, VARIABLE, merged
 from supervisor.core.timing import TICK_MS
 from supervisor.drivers.links import Around, Garbled
 from supervisor.drivers.opencode import Connected, Lost, Reply, Request
@@ -33,11 +34,7 @@ SILENCE_S = 35.0
 TRIES = 40
 """Attempts to connect again, a tick apart, before events count as lost: a server that is gone is heard of earlier."""
 
-CONFIG = {
-    "permission": {"bash": "ask", "edit": "ask", "webfetch": "ask", "external_directory": "ask"},
-    "autoupdate": False,
-    "share": "disabled",
-}
+CONFIG = {"permission": ASKED, "autoupdate": False, "share": "disabled"}
 HEARD = frozenset(
     {
         "permission.asked",
@@ -54,7 +51,6 @@ LOOK_AGAIN = {"type": "server.heartbeat", "properties": {}}
 """In place of an event that cannot be read: what it may have asked is looked for."""
 
 _LISTENS = re.compile(rb"opencode server listening on http://127\.0\.0\.1:([0-9]{1,5})\s*\Z")
-_CONFIG_VARIABLE = "OPENCODE_CONFIG_CONTENT"
 
 
 class OpencodeLink:
@@ -74,15 +70,15 @@ class OpencodeLink:
 
     def environment(self) -> Mapping[str, str]:
         """The password, and what must be asked; what the user has set for this launch stays."""
-        config = merged(self._given.get(_CONFIG_VARIABLE))
+        config = merged(self._given.get(VARIABLE), CONFIG)
         own = {"OPENCODE_SERVER_PASSWORD": self._password}
-        return own if config is None else {**own, _CONFIG_VARIABLE: json.dumps(config)}
+        return own if config is None else {**own, VARIABLE: json.dumps(config)}
 
     def start(self, around: Around) -> str | None:
         """Why it must not be started, if so."""
         self._around = around
-        if merged(self._given.get(_CONFIG_VARIABLE)) is None:
-            return f"{_CONFIG_VARIABLE} is no JSON object: opencode could not be told to ask"
+        if merged(self._given.get(VARIABLE), CONFIG) is None:
+            return f"{VARIABLE} is no JSON object: opencode could not be told to ask"
         return None
 
     def line(self, line: bytes) -> Sequence[Any]:
@@ -171,22 +167,6 @@ class OpencodeLink:
                 too_long = too_long or len(data) >= MAX_BODY or not line.endswith(b"\n")
                 if too_long:
                     data.clear()
-
-
-def merged(given: str | None) -> dict[str, Any] | None:
-    """Our configuration below what the user gives for this launch; None when that cannot be read."""
-    if not given or not given.strip():
-        return dict(CONFIG)
-    try:
-        theirs = json.loads(given)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(theirs, dict):
-        return None
-    permission = theirs.get("permission", {})
-    if isinstance(permission, dict):
-        permission = {**CONFIG["permission"], **permission}  # type: ignore[dict-item]
-    return {**CONFIG, **theirs, "permission": permission}
 
 
 def _event(data: bytes) -> Mapping[str, Any] | None:

@@ -24,7 +24,6 @@ from supervisor.core.errors import BadInput, NotFound, Refused
 from supervisor.core.mcp_clis import (
     CLIS,
     FILES,
-    OPENCODE_CONTENT,
     McpCli,
     candidates,
     command_line,
@@ -34,6 +33,7 @@ from supervisor.core.mcp_clis import (
     without,
     words_of,
 )
+from supervisor.core.opencode_config import VARIABLE
 from supervisor.core.text import printable
 from supervisor.runtime.agent_request import AgentRequest
 from supervisor.runtime.compose import Context
@@ -101,7 +101,7 @@ def with_tools(context: Context, request: AgentRequest) -> AgentRequest:
         if read_bounded(file) != data:
             write_atomic(file, data)
     elif profile.mcp == "opencode":
-        env[OPENCODE_CONTENT] = _merged(env.get(OPENCODE_CONTENT) or context.env.get(OPENCODE_CONTENT), content)
+        env[VARIABLE] = _merged(env.get(VARIABLE) or context.env.get(VARIABLE), content)
     return replace(request, words=(*words, *request.words), env=env)
 
 
@@ -110,7 +110,7 @@ def _merged(there: str | None, content: dict[str, Any]) -> str:
         config = json.loads(there) if there else {}
         config["mcp"] = {**config.get("mcp", {}), **content["mcp"]}
     except (ValueError, TypeError, AttributeError):
-        raise BadInput(f"{OPENCODE_CONTENT} holds no configuration that could be added to") from None
+        raise BadInput(f"{VARIABLE} holds no configuration that could be added to") from None
     return json.dumps(config)
 
 

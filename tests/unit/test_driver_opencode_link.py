@@ -15,7 +15,7 @@ import pytest
 from supervisor.drivers import opencode_link
 from supervisor.drivers.links import Garbled
 from supervisor.drivers.opencode import Connected, Lost, Reply, Request
-from supervisor.drivers.opencode_link import CONFIG, LOOK_AGAIN, OpencodeLink, merged
+from supervisor.drivers.opencode_link import CONFIG, LOOK_AGAIN, OpencodeLink
 from tests.unit.driving import around
 
 WAIT_S = 60.0
@@ -267,17 +267,9 @@ def test_the_server_gets_a_password_and_is_told_to_ask() -> None:
 
 
 def test_what_the_user_sets_for_this_launch_stays() -> None:
-    given = {"permission": {"bash": {"git status": "allow", "*": "ask"}, "webfetch": "deny"}, "model": "m"}
-    made = merged(json.dumps(given))
-    assert made is not None
-    assert made["permission"] == {**CONFIG["permission"], **given["permission"]}
-    assert (made["model"], made["share"]) == ("m", "disabled")
-
-
-def test_a_permission_that_is_one_word_stays_it() -> None:
-    made = merged('{"permission": "deny"}')
-    assert made is not None
-    assert made["permission"] == "deny"
+    given = {"OPENCODE_CONFIG_CONTENT": '{"permission": {"webfetch": "deny"}}'}
+    made = json.loads(OpencodeLink(given, password=PASSWORD).environment()["OPENCODE_CONFIG_CONTENT"])
+    assert (made["permission"]["bash"], made["permission"]["webfetch"], made["share"]) == ("ask", "deny", "disabled")
 
 
 @pytest.mark.parametrize("given", ["{", "5", "[]", "// note\n{}"])

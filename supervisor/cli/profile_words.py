@@ -12,6 +12,7 @@ _ASKS = {
     "none": "not forwarded: it decides by itself",
     "claude_hook": "forwarded to its parent by a hook that is set for each launch",
     "codex_hook": "forwarded to its parent by a hook that is set and trusted for each launch",
+    "opencode_plugin": "forwarded to its parent by a plugin that is set for each launch",
     "files": "forwarded to its parent by the CLI itself, as files",
     "own": "forwarded to its parent by the agent itself",
 }

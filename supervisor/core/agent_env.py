@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from supervisor.core.entry import Entry
 from supervisor.core.launch_plan import LaunchPlan
+from supervisor.core.opencode_config import joined
 from supervisor.core.profile import LaunchProfile, field_of
 
 
@@ -39,6 +40,12 @@ def base_environment(inherited: Mapping[str, str], *, rules: IdentityRules, plan
             shell |= exported
     gone = rules.always | shell | set(plan.env_unset)
     return {n: v for n, v in inherited.items() if n not in gone and not n.startswith("SUPERVISOR_")}
+
+
+def whole_environment(given: Mapping[str, str], entry: Entry, *, home: str) -> dict[str, str]:
+    """What one generation is started with: `given`, what has it call our hook, what it is told about itself."""
+    hook = {name: joined(given.get(name), text) for name, text in entry.plan.env_hook.items()}
+    return {**given, **hook, **own_environment(entry, home=home)}
 
 
 def own_environment(entry: Entry, *, home: str) -> dict[str, str]:

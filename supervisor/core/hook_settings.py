@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-DEADLINES: Mapping[str, float] = {"claude": 86_000, "codex": 580}
+DEADLINES: Mapping[str, float] = {"claude": 86_000, "codex": 580, "opencode": 86_000}
 """Seconds a hook waits at most by default: well under the CLI's own hook timeout, whose outcome differs by CLI."""
 
 MAX_DEADLINE = 30 * 86_400.0

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from supervisor.core.driver_plan import as_driver
 from supervisor.core.errors import BadInput
+from supervisor.core.opencode_config import VARIABLE
 from supervisor.core.profile import HOOK_FIELDS, AskMode, Groups, LaunchProfile, Policy, Tokens, field_of, prompt_place
 from supervisor.core.rules import Rule, plain
 
@@ -58,6 +59,7 @@ class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
 
     `env_set`, and for workers `env_link`, may hold `{fields}` of the profile's LINK_FIELDS as whole values, filled in
     at each spawn (a parent can change); `env_given` are names of variables that the caller gave, without values.
+    `env_hook`: configuration that has the CLI call our hook; joined, at each spawn, to what the variable holds then.
     `driven`: a driver of ours speaks to the CLI, so nothing may be left of it when the driver has ended.
     """
 
@@ -76,6 +78,7 @@ class LaunchPlan(Struct, frozen=True, kw_only=True, rename="camel"):
     env_link: dict[str, str] = {}
     env_unset: tuple[str, ...] = ()
     env_given: tuple[str, ...] = ()
+    env_hook: dict[str, str] = {}
     allowed_paths: tuple[str, ...] = ()
     paths_enforced: bool = False
     session_files: tuple[str, ...] = ()
@@ -172,6 +175,7 @@ def _compiled(profile: LaunchProfile, request: LaunchRequest) -> LaunchPlan:
         env_link=dict(profile.link.env),
         env_unset=tuple(sorted(set(profile.env.unset))),
         env_given=request.env_given,
+        env_hook={VARIABLE: config} if (config := request.hook.get("config")) else {},
         allowed_paths=request.allowed_paths,
         paths_enforced=profile.enforces_paths and bool(profile.argv.path),
         session_files=profile.session.files,

@@ -21,10 +21,10 @@ Tokens = tuple[Token, ...]
 Groups = tuple[Tokens, ...]
 VarName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
 AskMode = Literal["attended", "rules", "hold"]
-Adapter = Literal["none", "claude_hook", "codex_hook", "files", "own"]
+Adapter = Literal["none", "claude_hook", "codex_hook", "opencode_plugin", "files", "own"]
 Policy = Literal["temporary", "transient", "permanent"]
 
-HOOKED = frozenset({"claude_hook", "codex_hook"})
+HOOKED = frozenset({"claude_hook", "codex_hook", "opencode_plugin"})
 """The adapters that have a CLI call our hook."""
 
 HOOK_FIELDS = frozenset({"hook_settings", "hook_ask", "hook_start", "hook_trust"})
@@ -149,6 +149,7 @@ class Asks(_Table, frozen=True):
 
     `interactive` is the adapter on a terminal, where that is another one. `claude_hook` writes a settings file for the
     launch alone, `{hook_settings}` in `argv` names it. `codex_hook` fills `{hook_ask}`, `{hook_start}`, `{hook_trust}`.
+    `opencode_plugin`: a plugin of ours, named by opencode's variable for its configuration, calls the hook.
     `files`: pi writes requests into a folder of its own, which the agent's keeper looks after.
     """
 

@@ -95,9 +95,9 @@ def _place_fence(entry: Entry, facts: Facts) -> Fence | None:
 
 
 def provable(plan: LaunchPlan, mode: Mode | None = None) -> bool:
-    """Whether an agent of this plan can confirm a session (in this mode): by its output, its file, or its driver."""
+    """Whether an agent of this plan can confirm a session (in this mode): by its output, file, driver, or plugin."""
     told = any(line.ready == "session" for m, line in lines_of(plan).items() if mode in (None, m))
-    return bool(plan.capture_key or plan.session_files) or told
+    return bool(plan.capture_key or plan.session_files or plan.env_hook) or told
 
 
 def lines_of(plan: LaunchPlan) -> dict[Mode, ResumeLine]:

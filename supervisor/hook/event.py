@@ -49,7 +49,9 @@ def parse(data: bytes) -> Event:
         return _session(raw)
     if name == "PermissionRequest":
         return _permission(raw)
-    if not isinstance(name, str) or not _EVENT.match(name) or name.lower() == "permissionrequest":
+    if name == "PermissionAsked":
+        return _asked(raw)
+    if not isinstance(name, str) or not _EVENT.match(name) or name.lower() in ("permissionrequest", "permissionasked"):
         return Unclear("the hook input names no event")
     return None
 
@@ -59,6 +61,14 @@ def _permission(raw: Mapping[str, Any]) -> PermissionAsk | Unclear:
     if isinstance(wanted, Unclear):
         return wanted
     return wanted._replace(session=_text(raw, "session_id"), transcript=_transcript(raw))
+
+
+def _asked(raw: Mapping[str, Any]) -> PermissionAsk | Unclear:
+    """An ask as opencode tells it, passed on by our plugin."""
+    from supervisor.runtime.opencode_ask import wanted
+
+    ask, cwd = raw.get("ask"), raw.get("cwd")
+    return wanted(ask, cwd=cwd) if isinstance(ask, dict) and isinstance(cwd, str) else Unclear("it does not say what")
 
 
 def _session(raw: Mapping[str, Any]) -> SessionStarted | None:

@@ -1,4 +1,4 @@
-"""Has a CLI call our hook for one launch, by what stands on its command line: no file of the user's is touched.
+"""Has a CLI call our hook for one launch, by its command line or a variable: no file of the user's is touched.
 
 Owns `<home>/hooks`. What a CLI cannot be told is left out: it then asks on its own terminal, and headless nobody.
 """
@@ -8,14 +8,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from supervisor.adapters.atomic_file import read_bounded, write_atomic
 from supervisor.adapters.binary_notes import BinaryNotes
 from supervisor.adapters.spawn import converse
 from supervisor.core.hook_settings import claude_settings, codex_hashes, codex_hooks, codex_trust
 from supervisor.core.launch_plan import Mode
+from supervisor.core.opencode_config import with_plugin
 from supervisor.core.profile import LaunchProfile
 from supervisor.runtime.compose import Context
+
+_PLUGIN = Path(__file__).with_name("opencode_plugin.js")
 
 _CODEX_S = 20.0
 """Codex says the hashes within half a second; on a machine that is much too busy it may take this long, once."""
@@ -28,7 +32,7 @@ _QUESTIONS = (
 
 
 def hook_fields(context: Context, profile: LaunchProfile, mode: Mode, program: str | None) -> Mapping[str, str]:
-    """What the fields of HOOK_FIELDS hold in this launch; those of another adapter stay unset."""
+    """What the fields of HOOK_FIELDS hold in this launch; of another adapter unset. `config`: for a variable."""
     if not context.matrix_on:
         return {}
     adapter = profile.asks.adapter
@@ -39,6 +43,8 @@ def hook_fields(context: Context, profile: LaunchProfile, mode: Mode, program: s
         return {"hook_settings": _claude(context, shim)}
     if adapter == "codex_hook" and program is not None:
         return _codex(context, shim, program)
+    if adapter == "opencode_plugin":
+        return {"config": _opencode(context, shim)}
     return {}
 
 
@@ -54,6 +60,14 @@ def _claude(context: Context, shim: tuple[str, ...]) -> str:
     if read_bounded(path) != data:
         write_atomic(path, data)
     return path
+
+
+def _opencode(context: Context, shim: tuple[str, ...]) -> str:
+    path = Path(context.places.hooks, "opencode.js")
+    data = _PLUGIN.read_bytes().replace(b"SHIM_OF_THIS_LAUNCH", json.dumps(shim).encode())
+    if read_bounded(str(path)) != data:
+        write_atomic(str(path), data)
+    return with_plugin(path.as_uri())
 
 
 def _codex(context: Context, shim: tuple[str, ...], program: str) -> Mapping[str, str]:

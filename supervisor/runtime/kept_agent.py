@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from supervisor.core import transitions
-from supervisor.core.agent_env import own_environment
+from supervisor.core.agent_env import whole_environment
 from supervisor.core.ending import death, ended, not_started
 from supervisor.core.entry import (
     Adopted,
@@ -208,7 +208,7 @@ class KeptAgent:
         return self._report(self.entry.key, "ready" if self.is_ready else "spawned")
 
     def _environment(self) -> dict[str, str]:
-        return {**self._env, **own_environment(self.entry, home=self._parts.home)}
+        return whole_environment(self._env, self.entry, home=self._parts.home)
 
     def _spawn_failed(self, why: str, now: Now) -> None:
         tally = death(Exit(), now)

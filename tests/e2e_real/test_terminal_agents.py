@@ -116,6 +116,64 @@ def proven(rig: Rig, name: str, before: str | None) -> dict[str, str]:
     return {"session": session, "file": context["sessionFile"]}
 
 
+def test_opencode_asks_the_inbox_and_in_its_own_dialog_at_once_and_its_sessions_are_followed(
+    rig: Rig, panes: Panes, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("cli", "opencode")
+    assert rig.run("settings", "set", "asks.mode", "hold").code == 0
+    launched = panes.launch("opencode", "one", prompt="RUN: touch MARK")
+
+    panes.shows("one", "Allow once")
+    answer(rig, "allow", file="MARK", by=launched)
+    until((rig.cwd / "MARK").exists, lambda: panes.screen("one"))
+    until(lambda: "Allow once" not in panes.screen("one"), lambda: panes.screen("one"))
+    first = until(lambda: rig.entry("one")["generation"]["session"], "its session")
+
+    panes.shows("one", "TOOLRESULT<<")
+    panes.type("one", "/new")
+    until(lambda: "TOOLRESULT<<" not in panes.screen("one"), lambda: panes.screen("one"))
+    panes.type("one", "RUN: touch OTHER")
+    answer(rig, "deny", "--reason", REASON, file="OTHER", by=launched)
+    panes.shows("one", REASON)
+    assert not (rig.cwd / "OTHER").exists()
+
+    def another() -> str | None:
+        session: str = rig.entry("one")["generation"]["session"]
+        return session if session != first else None
+
+    until(another, "another session")
+
+    panes.type("one", "RUN: env > ENV; touch THIRD")
+    panes.shows("one", "Allow once")
+    until(lambda: rig.run("asks", "--json").data, "its ask in the inbox, too")
+    panes.key("one", "Enter")
+    until((rig.cwd / "THIRD").exists, lambda: panes.screen("one"))
+    until(lambda: rig.run("asks", "--json").data == [], "no ask waits any more")
+    until(lambda: not hooks(rig), "the end of its hook")
+    assert "hooks/opencode.js" not in (rig.cwd / "ENV").read_text(), "an opencode run by a tool is not this agent"
+
+    assert rig.run("stop", "one").code == 0
+    panes.close()
+    rig.assert_nothing_left()
+
+
+def test_where_nobody_serves_opencodes_own_dialog_decides(
+    rig: Rig, panes: Panes, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("cli", "opencode")
+    panes.launch("opencode", "one", prompt="RUN: touch MARK")
+
+    panes.shows("one", "Allow once")
+    panes.key("one", "Enter")
+
+    until((rig.cwd / "MARK").exists, lambda: panes.screen("one"))
+    until(lambda: rig.run("asks", "--json").data == [], "no ask waits any more")
+    until(lambda: not hooks(rig), "the end of its hook")
+    assert rig.run("stop", "one").code == 0
+    panes.close()
+    rig.assert_nothing_left()
+
+
 @pytest.mark.parametrize("other", ["gemini", "opencode"])
 def test_others_on_a_terminal_get_their_prompt_and_are_stopped(
     rig: Rig, panes: Panes, other: str, record_property: Callable[[str, object], None]
@@ -126,6 +184,8 @@ def test_others_on_a_terminal_get_their_prompt_and_are_stopped(
     panes.shows("one", "TOOLRESULT<<")
     texts = [text for request in rig.model.requests() for text in texts_of(request.get("req"))]
     assert any(f"--help 'single' \"double\" of {other}" in text for text in texts)
+    if other == "opencode":
+        until(lambda: rig.entry("one")["generation"]["session"], "its session")
     assert rig.run("stop", "one").code == 0
     if other == "gemini":
         resumed = rig.run("resume", "one", "--tmux", "--prompt", "again")
@@ -133,7 +193,14 @@ def test_others_on_a_terminal_get_their_prompt_and_are_stopped(
         generation = until(lambda: rig.entry("one")["generation"]["session"], "its proof")
         assert generation == rig.entry("one")["sessionId"]
         panes.shows("one", "[turn 2]")
-        assert rig.run("stop", "one").code == 0
+    else:
+        session = rig.entry("one")["generation"]["session"]
+        assert rig.run("resume", "one", "--tmux").code == 0
+        panes.shows("one", "TOOLRESULT<<")
+        panes.type("one", "again")
+        panes.shows("one", "turn 2")
+        until(lambda: rig.entry("one")["generation"]["session"] == session, "the session it was in")
+    assert rig.run("stop", "one").code == 0
     assert rig.hand_off("one")["success"] is not True, "it was stopped, whatever its exit code"
     panes.close()
     rig.assert_nothing_left()

@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from supervisor.core.agent_env import base_environment, identity_rules, own_environment
+from supervisor.core.agent_env import base_environment, identity_rules, own_environment, whole_environment
 from supervisor.core.entry import Entry, ParentRef
 from supervisor.core.profile import Env, LaunchProfile
 from supervisor.testing import make_entry, make_plan
@@ -121,3 +121,10 @@ def test_a_profiles_names_are_filled_in_and_a_master_has_no_link(entry: Entry, l
 def test_no_profile_can_speak_in_our_name() -> None:
     entry = replace(MASTER, plan=make_plan(env_set={"SUPERVISOR_SESSION_ID": "forged"}))
     assert own_environment(entry, home="/state")["SUPERVISOR_SESSION_ID"] == "session-lead"
+
+
+def test_what_has_a_cli_call_our_hook_is_joined_to_what_the_variable_holds_at_this_start() -> None:
+    entry = replace(MASTER, plan=make_plan(env_hook={"CONFIG": '{"plugin": ["ours"]}'}))
+    env = whole_environment({"CONFIG": '{"plugin": ["theirs"], "theme": "x"}', "HOME": "/h"}, entry, home="/state")
+    assert json.loads(env["CONFIG"]) == {"plugin": ["theirs", "ours"], "theme": "x"}
+    assert (env["HOME"], env["SUPERVISOR_SESSION_ID"]) == ("/h", "session-lead")

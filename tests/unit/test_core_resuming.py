@@ -50,6 +50,10 @@ def test_a_driver_proves_the_session_in_the_background_only() -> None:
     assert (provable(plan, "headless"), provable(plan, "interactive")) == (True, False)
 
 
+def test_a_plugin_that_calls_our_hook_proves_the_session_too() -> None:
+    assert provable(replace(PLAN, capture_key=None, env_hook={"CONFIG": "{}"}), "interactive")
+
+
 @pytest.mark.parametrize(
     ("entry", "facts", "code"),
     [

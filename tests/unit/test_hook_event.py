@@ -222,3 +222,24 @@ def test_a_session_start_that_names_no_session_proves_nothing(session: object) -
 def test_a_source_that_is_no_word_is_unknown(source: object) -> None:
     body = {"hook_event_name": "SessionStart", "session_id": "s-1", "source": source, "transcript_path": 7}
     assert parse(json.dumps(body).encode()) == SessionStarted("s-1", "unknown", None)
+
+
+# ---------------------------------------------------------------- opencode, by our plugin
+
+
+def opencode(**changes: Any) -> bytes:
+    ask = {"id": "per_1", "sessionID": "ses_1", "permission": "bash", "metadata": {"command": "touch MARK"}}
+    body = {"hook_event_name": "PermissionAsked", "cwd": "/work/w", "ask": ask}
+    return json.dumps({**body, **changes}).encode()
+
+
+def test_an_ask_of_opencode_is_read_as_tool_and_value() -> None:
+    wanted = asked(opencode())
+    assert (wanted.tool, wanted.value, wanted.cwd, wanted.session) == ("bash", "touch MARK", "/work/w", "ses_1")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"ask": None}, {"ask": []}, {"ask": {}}, {"cwd": 5}, {"ask": {"permission": "bash"}}]
+)
+def test_an_ask_of_opencode_that_is_not_exactly_understood_is_unclear(changes: dict[str, Any]) -> None:
+    assert isinstance(parse(opencode(**changes)), Unclear)

@@ -107,6 +107,16 @@ def test_claude_gets_a_settings_file_of_ours(world: World, mode: Mode) -> None:
     assert set(json.loads(path.read_text())["hooks"]) == {"PermissionRequest", "SessionStart"}
 
 
+def test_opencode_on_a_terminal_gets_a_plugin_of_ours_that_calls_the_hook(world: World) -> None:
+    config = json.loads(world.fields("opencode")["config"])
+    (url,) = config["plugin"]
+    path = Path(url.removeprefix("file://"))
+    assert path.is_relative_to(world.home)
+    assert json.dumps([world.context.python, "-P", "-m", "supervisor.hook"]) in path.read_text()
+    assert config["permission"]["bash"] == "ask"
+    assert world.fields("opencode", "headless") == {}
+
+
 def test_a_hook_that_is_left_out_is_known(world: World) -> None:
     codex, claude = (world.context.profiles.load(name) for name in ("codex", "claude"))
     trust = world.fields("codex")["hook_trust"]

@@ -37,8 +37,18 @@ Found = dict[str, list[str]]
 class Judge:
     """Asked twice: once everything is calm, and again after the final stop."""
 
-    def __init__(self, world: World, injector: Injector, witness: Witness, decoys: Decoys) -> None:
+    def __init__(
+        self,
+        world: World,
+        injector: Injector,
+        witness: Witness,
+        decoys: Decoys,
+        *,
+        lock_wait_s: float = 5,
+        end_wait_s: float = 30,
+    ) -> None:
         self._world, self._injector, self._witness, self._decoys = world, injector, witness, decoys
+        self._lock_wait_s, self._end_wait_s = lock_wait_s, end_wait_s
         self.lost_by_design: set[str] = set()
 
     def calm(self) -> Found:
@@ -89,7 +99,7 @@ class Judge:
         for path in (self._world.home / "locks").iterdir():
             fd = os.open(path, os.O_RDWR)
             try:
-                deadline = time.monotonic() + 5
+                deadline = time.monotonic() + self._lock_wait_s
                 while True:
                     try:
                         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -158,7 +168,7 @@ class Judge:
         """Stop everything, and see what is left."""
         ids = [r["entryId"] for r in self._world.records() if is_live(r)]
         code, out = self._world.run("stop", "--cascade", "--grace", "1", *ids) if ids else (0, "")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + self._end_wait_s
         while (left := self._left()) and time.monotonic() < deadline:
             self._injector.reap()
             time.sleep(0.1)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 # C0 and C1 controls (an escape sequence is dead without its ESC or CSI), the bidirectional overrides that can make a
-# command read as another one, what has no width (so that nothing hides), and lone surrogates (undecodable bytes),
-# which no stream takes.
+# command read as another one, what is not seen (so that nothing hides: soft hyphen, joiners, fillers, annotations,
+# tags; not the variation selectors of emoji), and lone surrogates (undecodable bytes), which no stream takes.
 _HARMFUL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028\u2029\u2060\ufeff\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 
 
@@ -28,7 +29,13 @@ def is_text(text: str) -> bool:
 
 def escaped_json(text: str) -> str:
     """JSON whose strings cannot drive a terminal: what is harmful there stands as `\\uNNNN`, for readers the same."""
-    return _HARMFUL.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
+    return _HARMFUL.sub(_json_escape, text)
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    """Its UTF-16 units, as JSON writes what lies beyond them: two for a tag."""
+    units = found.group().encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
 def one_line(text: str, limit: int = 200) -> str:

@@ -1,8 +1,10 @@
 """Text for people and records: bounded, harmless, and always writable."""
 
+import json
+
 import pytest
 
-from supervisor.core.text import bounded, one_line, printable, span
+from supervisor.core.text import bounded, escaped_json, one_line, printable, span
 
 
 @pytest.mark.parametrize(
@@ -18,10 +20,18 @@ from supervisor.core.text import bounded, one_line, printable, span
         ("\u2066isolated\u2069", "\\x2066isolated\\x2069"),
         ("\u200e\u200f\u061c", "\\x200e\\x200f\\x61c"),
         ("line\x0bfeed\x0c\x85", "line\\x0bfeed\\x0c\\x85"),
+        ("ls\u00ad\u2061\u3164\U000e0072\U000e006d", "ls\\xad\\x2061\\x3164\\xe0072\\xe006d"),
+        ("❤️ and 👍🏽", "❤️ and 👍🏽"),
     ],
 )
 def test_control_and_bidi_characters_are_shown_not_obeyed(raw: str, shown: str) -> None:
     assert shown == printable(raw)
+
+
+def test_escaped_json_says_the_same_with_nothing_hidden_in_it() -> None:
+    value = {"a\x7f": ["\u202e", "\u00ad", "\U000e0072", "plain ✓ 😀"]}
+    shown = escaped_json(json.dumps(value, ensure_ascii=False))
+    assert (json.loads(shown), shown) == (value, printable(shown))
 
 
 @pytest.mark.parametrize("raw", ["caf\udce9", "\ud800", "\udfff!"])

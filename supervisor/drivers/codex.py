@@ -139,9 +139,11 @@ class Codex:
     def _open_thread(self) -> Send:
         # the reviewer is named, or a user's setting would have a model decide; so is the policy, for the same reason
         wanted: dict[str, Any] = {"cwd": self._job.cwd, "approvalPolicy": "on-request", "approvalsReviewer": "user"}
-        wanted |= {"sandbox": "workspace-write"} | ({"model": self._job.model} if self._job.model else {})
+        # as a setting: for the parameter `sandbox` Codex notes in the user's config.toml that the folder is trusted
+        config: dict[str, Any] = {"sandbox_mode": "workspace-write"}
+        wanted |= {"config": config} | ({"model": self._job.model} if self._job.model else {})
         if self._job.paths:
-            wanted["config"] = {"sandbox_workspace_write": {"writable_roots": list(self._job.paths)}}
+            config["sandbox_workspace_write"] = {"writable_roots": list(self._job.paths)}
         if self._job.resume:
             return self._call("thread", "thread/resume", threadId=self._job.resume, **wanted)
         return self._call("thread", "thread/start", **wanted)

@@ -87,6 +87,21 @@ def test_a_turn_with_its_session_proven_and_its_prompt_intact(rig: Rig, kind: Ki
     rig.assert_nothing_left()
 
 
+def test_a_codex_notes_no_folder_as_trusted_and_has_its_sandbox_all_the_same(rig: Rig) -> None:
+    """Its user's `config.toml` stays as it is, whatever sandbox it speaks of."""
+    config = Path(rig.env["CODEX_HOME"]) / "config.toml"
+    config.write_text('sandbox_mode = "danger-full-access"\n' + config.read_text())
+    before = config.read_bytes()
+    outside = rig.tmp / "outside"
+
+    CODEX.launch(rig, f"RUN: touch {outside}")
+
+    ended(rig, "kid")
+    assert before == config.read_bytes()
+    assert not outside.exists()
+    rig.assert_nothing_left()
+
+
 def prompts(rig: Rig) -> list[str]:
     """User texts in all requests, of either shape."""
     found = prompts_at_the_model(rig)

@@ -86,7 +86,9 @@ def test_a_captured_turn_is_carried_on_to_its_end() -> None:
     assert [(m.get("id"), m.get("method"), m.get("result")) for m in said] == [
         (m.get("id"), m.get("method"), m.get("result")) for m in captured
     ]
-    assert said[2]["params"] == captured[2]["params"] | {"approvalsReviewer": "user"}
+    wanted = captured[2]["params"] | {"approvalsReviewer": "user"}
+    config = {"sandbox_mode": wanted.pop("sandbox")}
+    assert said[2]["params"] == wanted | {"config": config}
     assert said[3]["params"] == captured[3]["params"]
     (ask,) = (e.wanted for e in effects if isinstance(e, Ask))
     assert (ask.tool, ask.value, ask.cwd) == ("bash", "touch MARK", "<CWD>")
@@ -112,7 +114,18 @@ def test_model_and_paths_go_by_the_protocol() -> None:
 
     (start,) = sent(heard(codex, {"id": 1, "result": {}}))[1:]
     assert start["params"]["model"] == "m"
-    assert start["params"]["config"] == {"sandbox_workspace_write": {"writable_roots": ["/a", "/b"]}}
+    roots = {"writable_roots": ["/a", "/b"]}
+    assert start["params"]["config"] == {"sandbox_mode": "workspace-write", "sandbox_workspace_write": roots}
+
+
+@pytest.mark.parametrize("resume", [None, THREAD])
+def test_the_sandbox_goes_as_a_setting_for_its_parameter_would_trust_the_folder(resume: str | None) -> None:
+    codex = Codex(JOB._replace(resume=resume))
+    codex.open()
+
+    (opened,) = sent(heard(codex, {"id": 1, "result": {}}))[1:]
+    assert opened["params"]["config"] == {"sandbox_mode": "workspace-write"}
+    assert "sandbox" not in opened["params"]
 
 
 # -- resuming

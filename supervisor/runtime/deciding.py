@@ -118,12 +118,8 @@ class Desk:
         Raises:
             BadInput: neither a denial nor an ask that is not exact can be remembered. OSError: it could not be written.
         """
-        if remember and not approved:
-            raise BadInput("only an approval can be remembered", hint="Write a rule to deny: settings asks.rules")
-        if remember and uses_of(pending.request) is None:
-            raise BadInput(
-                "this ask does not exactly say what it is for, it cannot be remembered", hint="Allow it this once"
-            )
+        if remember:
+            _check_memorable(pending.request, approved=approved)
         if nonce is not None and nonce != pending.nonce:
             return Outcome("other_ask", "the nonce is another ask's")
         session_id, request = pending.session_id, pending.request
@@ -213,6 +209,15 @@ class Desk:
         beat = self._facts.beat_of(session_id)
         if beat is not None and beat.keeper_id:
             self._parts.bells.ring(beat.keeper_id)
+
+
+def _check_memorable(request: Request, *, approved: bool) -> None:
+    if not approved:
+        raise BadInput("only an approval can be remembered", hint="Write a rule to deny: settings asks.rules")
+    if uses_of(request) is None:
+        raise BadInput(
+            "this ask does not exactly say what it is for, it cannot be remembered", hint="Allow it this once"
+        )
 
 
 def lineage(entries: Sequence[Entry], request: Request) -> list[str]:

@@ -166,6 +166,7 @@ class CliProcess:
     def _look(self) -> Look:
         return Look(
             self._parts.processes,
+            home=self._parts.home,
             me=os.getpid(),
             agents=frozenset,
             keepers=self._parts.beats.owners,

@@ -46,7 +46,7 @@ def _find(context: Context, entry: Entry) -> tuple[ProcessKey | None, bool]:
     """The agent's process if it lives, and whether it was found by its marker instead of its record."""
     ref = entry.generation.process
     if ref is None:
-        pid = find_generation(context.processes, entry.generation.nonce)
+        pid = find_generation(context.processes, entry.generation.nonce, home=context.places.home)
         return (context.processes.identify(pid) if pid else None), True
     seen = context.processes.probe(ref.key.pid)
     return (ref.key if isinstance(seen, ProcessKey) and same_process(ref.key, seen) else None), False

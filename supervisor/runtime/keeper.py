@@ -300,6 +300,7 @@ class Keeper:
     def _new_look(self) -> Look:
         return Look(
             self._parts.processes,
+            home=self._parts.home,
             me=self.ref.process.key.pid,
             agents=lambda: {a.leader.pid for a in self.agents if a.leader},
             keepers=self._parts.beats.owners,

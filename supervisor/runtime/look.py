@@ -12,18 +12,21 @@ from supervisor.core.ports import Process, ProcessTable
 
 ENTRY_VARIABLE = "SUPERVISOR_ENTRY_ID"
 GENERATION_VARIABLE = "SUPERVISOR_GENERATION"
+HOME_VARIABLE = "SUPERVISOR_HOME"
 
 
 class Look:
     """The processes as seen once.
 
-    `agents`: leader pids of this keeper; `keepers`: pids of all live keepers; `alone`: this keeper has one agent only.
+    `home`: the state root; `agents`: leader pids of this keeper; `keepers`: pids of all live keepers; `alone`: this
+    keeper has one agent only.
     """
 
     def __init__(
         self,
         processes: ProcessTable,
         *,
+        home: str,
         me: int,
         agents: Callable[[], Set[int]],
         keepers: Callable[[], Mapping[int, int]],
@@ -31,6 +34,7 @@ class Look:
         alone: bool = False,
     ) -> None:
         self._processes = processes
+        self._home = home
         self._me = me
         self._find_agents = agents
         self._found_agents: Set[int] | None = None
@@ -94,12 +98,27 @@ class Look:
 
     def _marker(self, pid: int) -> str | None:
         if pid not in self._marks:
-            self._marks[pid] = self._processes.environment(pid).get(ENTRY_VARIABLE)
+            env = self._processes.environment(pid)
+            self._marks[pid] = "" if is_elsewhere(env, self._home) else env.get(ENTRY_VARIABLE)
         return self._marks[pid]
 
     def _orphan_roots(self, rows: Mapping[int, Process]) -> set[int]:
         """Everybody may be the reaper of an orphan here: init, or a subreaper above the keeper that died."""
         return {row.parent_pid for row in rows.values()} - self._agents()
+
+
+def is_elsewhere(env: Mapping[str, str], home: str) -> bool:
+    """Whether a process belongs to another state root: a copy of one has the same entry ids.
+
+    One that was moved, or is reached by another path, is the same.
+    """
+    theirs = env.get(HOME_VARIABLE, home)
+    if theirs == home:
+        return False
+    try:
+        return not os.path.samefile(theirs, home)
+    except OSError:
+        return False
 
 
 def heir_of(entry: Entry, left: Set[ProcessKey], look: Look) -> ProcessKey | None:
@@ -112,9 +131,13 @@ def heir_of(entry: Entry, left: Set[ProcessKey], look: Look) -> ProcessKey | Non
     return min(same, key=lambda k: k.start_ticks) if same else None
 
 
-def find_generation(processes: ProcessTable, nonce: str) -> int | None:
+def find_generation(processes: ProcessTable, nonce: str, *, home: str) -> int | None:
     """The topmost process that bears a generation's nonce in its environment: the agent of a crashed start."""
     rows = processes.snapshot()
-    marked = {pid for pid in rows if processes.environment(pid).get(GENERATION_VARIABLE) == nonce}
+    marked = {
+        pid
+        for pid in rows
+        if (env := processes.environment(pid)).get(GENERATION_VARIABLE) == nonce and not is_elsewhere(env, home)
+    }
     tops = [rows[p] for p in marked if rows[p].parent_pid not in marked]
     return min(tops, key=lambda r: r.start_ticks).pid if tops else None

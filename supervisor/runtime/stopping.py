@@ -201,7 +201,7 @@ def _no_answer(context: Context, entry: Entry) -> Stopped:
 def _end_leftovers(context: Context, entry: Entry) -> Stopped:
     """Background jobs that an ended agent has left: found by its marker, frozen, killed, and looked for again."""
     parts = context.parts
-    look = Look(parts.processes, me=0, agents=frozenset, keepers=parts.beats.owners, subreaper=False)
+    look = Look(parts.processes, home=parts.home, me=0, agents=frozenset, keepers=parts.beats.owners, subreaper=False)
     if not look.tree(entry.entry_id, None, attached=True):
         dropped = isinstance(entry.state, Resumable) and entry.want == "down"
         return Stopped(entry, "already_ended", "is not brought back by itself" if dropped else "")

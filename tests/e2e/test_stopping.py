@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -280,3 +281,19 @@ def test_stop_leaves_an_agent_of_the_same_keeper_and_its_helpers_alone(sv: Super
     entry = f"SUPERVISOR_ENTRY_ID={row['entryId']}"
     assert len(marked(entry)) == 3
     assert sv.alive() == {*marked(entry), row["keeperPid"]}
+
+
+def test_stop_in_a_copy_of_a_state_root_ends_nothing_of_the_original(sv: Supervisor) -> None:
+    sv.sh("a1", "sleep 1000 & echo $! > helper; exit 4")
+    sv.ended("a1")
+    (helper,) = lines(sv.work / "helper", 1)
+    wait_for(lambda: sv.alive() == {helper}, "the end of the keeper")
+    copy = sv.root / "copy"
+    subprocess.run(["cp", "-a", sv.home, copy], check=True)
+
+    told = sv.run("stop", "a1", env={"SUPERVISOR_HOME": str(copy)})
+
+    assert "a1: had ended already" in told.out
+    assert alive(helper)
+    sv.run("stop", "a1")
+    assert gone(helper)

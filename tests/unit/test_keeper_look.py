@@ -1,5 +1,7 @@
 """The keeper's look at processes: taken once, shared, and never a pid without its start ticks."""
 
+from pathlib import Path
+
 import pytest
 
 from supervisor.core.identity import ProcessKey
@@ -12,12 +14,14 @@ def table() -> FakeProcessTable:
     return FakeProcessTable()
 
 
-def look_of(table: FakeProcessTable, me: ProcessKey, *leaders: ProcessKey, keepers: tuple[int, ...] = ()) -> Look:
+def look_of(
+    table: FakeProcessTable, me: ProcessKey, *leaders: ProcessKey, keepers: tuple[int, ...] = (), home: str = "/state"
+) -> Look:
     def known() -> dict[int, int]:
         found = [table.probe(pid) for pid in (*keepers, me.pid)]
         return {k.pid: k.start_ticks for k in found if isinstance(k, ProcessKey)}
 
-    return Look(table, me=me.pid, agents=lambda: {k.pid for k in leaders}, keepers=known, subreaper=True)
+    return Look(table, home=home, me=me.pid, agents=lambda: {k.pid for k in leaders}, keepers=known, subreaper=True)
 
 
 def test_a_stranger_with_the_leaders_pid_is_not_its_tree(table: FakeProcessTable) -> None:
@@ -74,9 +78,36 @@ def test_a_generation_is_found_by_its_nonce_at_the_top_of_its_tree(table: FakePr
     agent = table.add(env=mark)
     table.add(parent=agent.pid, env=mark)
     table.add(env={"SUPERVISOR_GENERATION": "nonce-8"})
-    assert agent.pid == find_generation(table, "nonce-7")
+    assert agent.pid == find_generation(table, "nonce-7", home="/state")
 
 
 def test_a_generation_that_nobody_bears_is_not_found(table: FakeProcessTable) -> None:
     table.add(env={"SUPERVISOR_GENERATION": "nonce-8"})
-    assert find_generation(table, "nonce-7") is None
+    assert find_generation(table, "nonce-7", home="/state") is None
+
+
+def test_a_process_of_a_copied_state_root_is_not_ours_and_one_of_a_moved_one_is(
+    table: FakeProcessTable, tmp_path: Path
+) -> None:
+    home, copy, link = tmp_path / "home", tmp_path / "copy", tmp_path / "link"
+    home.mkdir()
+    copy.mkdir()
+    link.symlink_to(home)
+    me = table.add()
+
+    def ours(theirs: Path) -> bool:
+        env = {"SUPERVISOR_ENTRY_ID": "entry-lead", "SUPERVISOR_GENERATION": "n", "SUPERVISOR_HOME": str(theirs)}
+        left = table.add(parent=me.pid, env=env)
+        found = look_of(table, me, home=str(home)).tree("entry-lead", None, attached=True)
+        first = find_generation(table, "n", home=str(home)) == left.pid
+        assert first == (left in found)
+        table.end(left.pid)
+        table.reap(left.pid)
+        return first
+
+    assert {at.name: ours(at) for at in (home, link, tmp_path / "moved", copy)} == {
+        "home": True,
+        "link": True,
+        "moved": True,
+        "copy": False,
+    }

@@ -115,27 +115,7 @@ class Launcher:
         entry_id = os.urandom(6).hex()
         session = uuid4()
         agent_id = request.agent_id or uuid4()
-        prompt_file = os.path.join(context.places.prompts, entry_id) if request.prompt is not None else None
-        plan = plan_launch(
-            profile,
-            LaunchRequest(
-                name=name,
-                session_id=session,
-                cwd=request.cwd,
-                python=context.python,
-                mode=request.mode,
-                prompt_file=prompt_file,
-                prompt_bytes=len(request.prompt or b""),
-                words=request.words,
-                model=request.model,
-                allowed_paths=request.allowed_paths,
-                env_given=tuple(sorted(request.env)),
-                restart=request.restart,
-                asks_mode=request.asks,
-                hook=self._hook(profile, request),
-                mcp_server=request.mcp_server,
-            ),
-        )
+        plan = self._plan(request, profile, name=name, session=session, entry_id=entry_id)
         env = {**self._inherit(plan), **request.env}
         plan = self._with_binary(_with_folder(plan, profile, env), profile, name, env)
         parent = request.parent
@@ -167,6 +147,32 @@ class Launcher:
             ),
         )
         return Draft(entry, env, request.prompt)
+
+    def _plan(
+        self, request: AgentRequest, profile: LaunchProfile, *, name: str, session: str, entry_id: str
+    ) -> LaunchPlan:
+        context = self._context
+        prompt_file = os.path.join(context.places.prompts, entry_id) if request.prompt is not None else None
+        return plan_launch(
+            profile,
+            LaunchRequest(
+                name=name,
+                session_id=session,
+                cwd=request.cwd,
+                python=context.python,
+                mode=request.mode,
+                prompt_file=prompt_file,
+                prompt_bytes=len(request.prompt or b""),
+                words=request.words,
+                model=request.model,
+                allowed_paths=request.allowed_paths,
+                env_given=tuple(sorted(request.env)),
+                restart=request.restart,
+                asks_mode=request.asks,
+                hook=self._hook(profile, request),
+                mcp_server=request.mcp_server,
+            ),
+        )
 
     def _hook(self, profile: LaunchProfile, request: AgentRequest) -> Mapping[str, str]:
         driven = profile.driver is not None and request.mode == "headless"

@@ -38,11 +38,11 @@ def session_id(raw: str) -> str:
     """The trimmed session id.
 
     Raises:
-        BadInput: empty, `unknown`, `.`, `..`, over 200 bytes (encoded: it becomes a file name), control characters,
-            or not encodable as UTF-8.
+        BadInput: empty, `unknown`, `.`, `..`, a leading `-` (an option to a CLI that is resumed), over 200 bytes
+            (encoded: it becomes a file name), control characters, or not encodable as UTF-8.
     """
     text = raw.strip()
-    if not text or text.lower() == "unknown" or text in {".", ".."}:
+    if not text or text.startswith("-") or text.lower() == "unknown" or text in {".", ".."}:
         raise BadInput(f"{raw!r} is no session id")
     if _CONTROL.search(text):
         raise BadInput(f"session id {raw!r} holds control characters")

@@ -68,6 +68,8 @@ def test_a_session_id_is_trimmed_and_kept(raw: str, accepted: str) -> None:
         "",
         "   ",
         "\t\n",
+        "-rf",
+        " --dangerously-skip-permissions",
         ".",
         "..",
         " .. ",

@@ -56,7 +56,7 @@ def context_of(world: World, process: ProcessKey, parts: Any = None) -> Context:
             profiles=_Profiles,
             tasks=_Tasks,
             env={},
-            places=SimpleNamespace(prompts=world.folder),
+            places=SimpleNamespace(prompts=world.folder, home=parts.home),
             spawn_limits=SpawnLimits(max_depth=8, max_children=16, max_agents=64),
         ),
     )

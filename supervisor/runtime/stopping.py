@@ -19,9 +19,8 @@ from supervisor.core.timing import KILL_WAIT_MS, MS, STOP_REPLY_MS
 from supervisor.core.tree import children_first, forest, walk
 from supervisor.runtime.activation import activate
 from supervisor.runtime.compose import Context
-from supervisor.runtime.look import Look
 from supervisor.runtime.scan import Scan
-from supervisor.runtime.tree_end import kill_tree, names
+from supervisor.runtime.tree_end import kill_tree, look_from_outside, names
 
 _TRIES = 16
 _RING_EVERY = 8
@@ -201,7 +200,7 @@ def _no_answer(context: Context, entry: Entry) -> Stopped:
 def _end_leftovers(context: Context, entry: Entry) -> Stopped:
     """Background jobs that an ended agent has left: found by its marker, frozen, killed, and looked for again."""
     parts = context.parts
-    look = Look(parts.processes, home=parts.home, me=0, agents=frozenset, keepers=parts.beats.owners, subreaper=False)
+    look = look_from_outside(parts)
     if not look.tree(entry.entry_id, None, attached=True):
         dropped = isinstance(entry.state, Resumable) and entry.want == "down"
         return Stopped(entry, "already_ended", "is not brought back by itself" if dropped else "")

@@ -72,6 +72,11 @@ class Leftovers:
         return now.monotonic_ns + MS * TICK_MS // 10
 
 
+def look_from_outside(parts: Parts) -> Look:
+    """For who keeps no agent: what an ended one has left is found by its marker."""
+    return Look(parts.processes, home=parts.home, me=0, agents=frozenset, keepers=parts.beats.owners, subreaper=False)
+
+
 def names(parts: Parts, tree: set[ProcessKey]) -> tuple[str, ...]:
     """Survivors for people: pid and command."""
     return tuple(

@@ -24,6 +24,7 @@ from supervisor.core.orphans import is_ending, orphaned, recorded
 from supervisor.core.text import span
 from supervisor.runtime.parts import Parts
 from supervisor.runtime.scan import Scan
+from supervisor.runtime.tree_end import look_from_outside, names
 
 
 class Row(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -131,6 +132,8 @@ def why(parts: Parts, entry: Entry, seen: Scan, notes: Sequence[str] = ()) -> st
         sentences.append(f"It is an orphan, its parent is gone ({orphan}).")
     if undelivered([entry]):
         sentences.append("Its parent has not been told of its end yet: it is when it is resumed or recovers.")
+    if judged.verdict in (Verdict.ABSENT, Verdict.DEAD_PID) and (left := _left_behind(parts, entry)):
+        sentences.append(f"It has left behind {', '.join(left)}: `supervisor stop {entry.name}` ends that.")
     if kin:
         sentences.append(f"Live children: {', '.join(e.name for e in kin)}.")
     if entry.output.degraded:
@@ -138,6 +141,10 @@ def why(parts: Parts, entry: Entry, seen: Scan, notes: Sequence[str] = ()) -> st
     sentences += notes
     sentences.append(f"What to do: {_advice(entry, seen)}")
     return " ".join(sentences)
+
+
+def _left_behind(parts: Parts, entry: Entry) -> Sequence[str]:
+    return names(parts, look_from_outside(parts).tree(entry.entry_id, None, attached=True))
 
 
 def _state_sentences(entry: Entry, verdict: Verdict, now: int) -> Sequence[str]:

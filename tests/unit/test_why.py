@@ -1,4 +1,4 @@
-"""`why` of an orphan: what it says is true of that very moment, and its advice can be followed."""
+"""`why` of orphans and of the dead: what it says is true of that very moment, and its advice can be followed."""
 
 from __future__ import annotations
 
@@ -56,3 +56,16 @@ def test_one_that_is_being_ended_cannot_be_adopted_any_more(change: Callable[[En
 
 def test_of_an_orphan_that_is_dead_itself_it_is_not_said_that_it_lives_on() -> None:
     assert ("lives on" in told(ORPHAN), "lives on" in told(ORPHAN, judged=DEAD)) == (True, False)
+
+
+def test_what_a_dead_agent_has_left_behind_is_named_with_what_ends_it() -> None:
+    stage = Stage()
+    environment = {"SUPERVISOR_ENTRY_ID": KID.entry_id, "SUPERVISOR_HOME": stage.parts.home}
+    left = stage.processes.add(argv=("opencode", "serve"), env=environment)
+
+    def said(judged: Judgement) -> str:
+        return why(stage.parts, KID, Scan((KID,), {KID.entry_id: judged}, {}))
+
+    assert f"It has left behind pid {left.pid} (opencode serve): `supervisor stop kid` ends that." in said(DEAD)
+    stage.processes.end(left.pid)
+    assert "left behind" not in said(DEAD)

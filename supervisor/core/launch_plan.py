@@ -211,7 +211,8 @@ def _resume_lines(
     for mode in _MODES if profile.terminal else ("headless",):
         resume = _fill(profile.argv.resume, {**fields, "session_id": _SESSION})
         head = (*_head(profile, mode, fields), *resume)
-        takes = profile.prompt.headless if mode == "headless" else profile.prompt.interactive
+        on_terminal = profile.prompt.interactive_resume or profile.prompt.interactive
+        takes = profile.prompt.headless if mode == "headless" else on_terminal
         prompt = _fill((profile.prompt.args,), {**fields, "prompt": _PROMPT}) if takes == "argv" else ()
         lines[mode] = ResumeLine(
             argv=_shown((*head, *_tail(profile, request, fields)), {_SESSION: "{session_id}"}),

@@ -75,11 +75,14 @@ class Prompt(_Table, frozen=True):
 
     `--option={prompt}` is for a CLI that would take a prompt like `-rf` for an option even behind `--option`.
 
+    `interactive_resume`: as `interactive`, for a resume on a terminal, where that is not the same.
+
     `words`: what stands after `--` on the command line of `launch`: the prompt, or arguments of the program.
     """
 
     headless: Literal["stdin", "argv", "none"] = "stdin"
     interactive: Literal["argv", "none"] = "none"
+    interactive_resume: Literal["argv", "none"] | None = None
     args: Tokens = ()
     words: Literal["prompt", "args"] = "prompt"
 

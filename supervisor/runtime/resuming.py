@@ -70,10 +70,15 @@ class Resumer:
         )
 
     def _mode_fence(self, entry: Entry, request: ResumeRequest) -> Fence | None:
-        if request.mode in lines_of(entry.plan) and provable(entry.plan, request.mode):
-            return None
-        how = "--detach" if request.mode == "interactive" else "a terminal"
-        return Fence("mode", f"{entry.name} can be resumed only as it was launched", f"Use {how}")
+        line = lines_of(entry.plan).get(request.mode)
+        on_terminal = request.mode == "interactive"
+        if line is None or not provable(entry.plan, request.mode):
+            how = "--detach" if on_terminal else "a terminal"
+            return Fence("mode", f"{entry.name} can be resumed only as it was launched", f"Use {how}")
+        if on_terminal and request.text is not None and line.takes == "none":
+            why = f"{entry.name} takes no prompt when it is resumed on a terminal"
+            return Fence("mode", why, "Leave --prompt away, and type it there")
+        return None
 
     def _parent(self, entry: Entry, request: ResumeRequest) -> ParentRef | None:
         """The one that was named, else its own if that one lives, else the agent that resumes it, else none."""

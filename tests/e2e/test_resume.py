@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pexpect
+
 from tests.e2e.processes import alive, environment, kill, wait_for
 from tests.e2e.rig import Supervisor, spawn
 
@@ -156,3 +158,19 @@ def test_a_resume_whose_keeper_is_killed_is_confirmed_by_the_next_keeper(sv: Sup
 
     wait_for(lambda: sv.record("lead")["state"].get("readyAt"), "its confirmation")
     assert sv.record("lead")["state"]["unconfirmed"] is None
+
+
+def test_a_prompt_that_a_resume_on_a_terminal_cannot_take_is_refused_and_nothing_is_changed(sv: Supervisor) -> None:
+    sv.profile("silent", 'extends = "demo"\n[prompt]\ninteractive_resume = "none"\n')
+    sv.run("launch", "silent", "--detach", "--name", "tests", "--prompt", "PRINT: done")
+    sv.ended("tests")
+    before = sv.record("tests")
+    words = ["-P", "-m", "supervisor", "resume", "tests", "--prompt", ASLEEP]
+    terminal = pexpect.spawn(
+        sys.executable, words, env=sv.environment(), cwd=str(sv.work), encoding="utf-8", timeout=60
+    )
+    terminal.expect("takes no prompt when it is resumed on a terminal.*type it there")
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert (terminal.exitstatus, sv.record("tests")) == (5, before)
+    assert sv.json("resume", "tests", "--detach", "--prompt", ASLEEP)["name"] == "tests"

@@ -32,6 +32,7 @@ from supervisor.core.profile import (
     Stop,
     problems,
 )
+from supervisor.core.resuming import resumed_plan
 
 GOLDEN = Path(__file__).parents[1] / "data" / "argv"
 SHIPPED = sorted(p.stem for p in Path(shipped()).glob("*.toml"))
@@ -195,6 +196,13 @@ def test_a_prompt_anywhere_else_in_a_profile_is_refused_or_filled_in() -> None:
     profile = replace(FULL, argv=replace(FULL.argv, options=(("--task", "{prompt}"),)))
     plan = plan_launch(profile, request("interactive", prompt_file="/p"))
     assert list(problems(profile)) or NASTY in command_line(plan, session=None, prompt=NASTY)[:-1]
+
+
+def test_a_resume_on_a_terminal_may_take_no_prompt_where_a_launch_does() -> None:
+    plan = plan_launch(replace(FULL, prompt=replace(FULL.prompt, interactive_resume="none")), request("interactive"))
+    silent = plan.resume_lines["interactive"]
+    assert (silent.takes, silent.prompt, plan.resume_lines["headless"].takes) == ("none", (), "stdin")
+    assert NASTY not in command_line(resumed_plan(plan, "interactive", "/p"), session="th-7", prompt=NASTY)
 
 
 def test_a_session_that_a_profile_names_twice_is_refused_or_filled_in_twice() -> None:

@@ -40,7 +40,13 @@ def lost_together(entries: Sequence[Entry]) -> list[Entry]:
 
 def _was_lost(entry: Entry) -> bool:
     end = entry.hand_off
-    if end is None or is_live(entry) or entry.terminal.kind != "tmux" or entry.agent.resume_context is None:
+    if (
+        end is None
+        or is_live(entry)
+        or entry.want == "down"
+        or entry.terminal.kind != "tmux"
+        or entry.agent.resume_context is None
+    ):
         return False
     hung_up = end.hung_up or end.signal == "HUP" or end.code == _HUNG_UP
     return end.cause == "lost" or (end.cause == "ended" and hung_up)

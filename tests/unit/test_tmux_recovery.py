@@ -48,6 +48,10 @@ def test_each_server_has_its_own_last_time() -> None:
     assert names(lost("a"), lost("b", socket="/other", at=AT - 10 * TOGETHER_MS)) == ["a", "b"]
 
 
+def test_who_was_dropped_is_left_alone() -> None:
+    assert names(lost("a"), replace(lost("b"), want="down")) == ["a"]
+
+
 @pytest.mark.parametrize(
     "end",
     [

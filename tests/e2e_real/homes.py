@@ -77,4 +77,5 @@ def opencode_home(home: Path, port: int) -> dict[str, str]:
     return {
         "OPENCODE_CONFIG": str(folder / "opencode.json"),
         **{f"OPENCODE_DISABLE_{name}": "1" for name in names},
+        "npm_config_fetch_retries": "0",  # with a plugin it waits for npm first: for a minute where no network is
     }

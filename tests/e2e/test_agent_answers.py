@@ -65,7 +65,8 @@ def test_an_agent_answers_for_its_descendants_within_its_own_authority_and_under
     said = (sv.work / "kid.told").read_text()
     assert "keep it" in said
     assert "user" not in said.replace("not a refusal by the user", "")
-    (event,) = [json.loads(e) for e in sv.run("asks", "--log", "--json").out.splitlines() if '"answered"' in e]
+    events = [json.loads(e) for e in sv.run("asks", "--log", "--json").out.splitlines()]
+    (event,) = [e for e in events if e["event"] == "answered"]
     assert event["by"] == {"kind": "authorizer", "who": "lead"}
 
 

@@ -122,13 +122,14 @@ def is_elsewhere(env: Mapping[str, str], home: str) -> bool:
 
 
 def heir_of(entry: Entry, left: Set[ProcessKey], look: Look) -> ProcessKey | None:
-    """Where the launched process was a wrapper: the oldest survivor of its session is the agent."""
+    """Where the launched process was a wrapper: the oldest survivor of its session below nobody else of it."""
     ref = entry.generation.process
     if entry.plan.follow != "tree" or ref is None:
         return None
     rows = look.rows()
-    same = [k for k in left if k.pid in rows and rows[k.pid].session == ref.key.pid]
-    return min(same, key=lambda k: k.start_ticks) if same else None
+    same = {k.pid: k for k in left if k.pid in rows and rows[k.pid].session == ref.key.pid}
+    tops = [k for k in same.values() if rows[k.pid].parent_pid not in same]  # a child may have begun in the same tick
+    return min(tops, key=lambda k: k.start_ticks) if tops else None
 
 
 def find_generation(processes: ProcessTable, nonce: str, *, home: str) -> int | None:

@@ -333,6 +333,19 @@ def test_where_the_launched_process_was_a_wrapper_its_heir_is_the_agent(stage: S
     assert ("running", heir.pid) == (stage.on_disk(lead).status, stage.pid(lead))
 
 
+def test_the_child_of_an_heir_that_began_in_the_same_tick_is_not_taken_for_it(stage: Stage) -> None:
+    lead = stage.add(plan=make_plan(follow="tree"))
+    stage.go(50)
+    env = {"SUPERVISOR_ENTRY_ID": lead.entry.entry_id}
+    heir = stage.processes.add(parent=stage.pid(lead), env=env)
+    for _ in range(8):
+        tool = stage.processes.add(parent=heir.pid, env=env)
+        stage.processes.row(tool.pid).start_ticks = heir.start_ticks
+    stage.processes.end(stage.pid(lead))
+    stage.go(500)
+    assert stage.pid(lead) == heir.pid
+
+
 def test_the_end_of_the_heir_is_the_end_of_the_agent(stage: Stage) -> None:
     lead = stage.add(plan=make_plan(follow="tree"))
     stage.go(50)

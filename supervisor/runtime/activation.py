@@ -43,8 +43,9 @@ def _whole(context: Context) -> Scan:
     Who did not wait for that would take the agent for one that never was, and start it a second time.
     """
     parts = context.parts
+    known = len(context.store.corrupt)  # of an earlier scan of this process: those were waited for
     seen = scan(parts)
-    aside = [path for path, _ in context.store.corrupt if not os.path.lexists(path)]
+    aside = [path for path, _ in context.store.corrupt[known:] if not os.path.lexists(path)]
     until = parts.clock.monotonic_ns() + (HEARTBEAT_REFRESH_MS + TICK_MS) * MS
     while any(not os.path.lexists(p) for p in aside) and parts.clock.monotonic_ns() < until:
         pause(TICK_MS / 1000 / 10)

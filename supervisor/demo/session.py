@@ -121,9 +121,7 @@ def resume(where: str, *, session_id: str) -> Session | Refused:
     torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
     with open(fd, "rb", closefd=False) as lines:
         turn = last_turn(lines)
-    os.utime(
-        fd
-    )  # on a terminal nobody reads what it says: that it is in this session shows in the file, as with a start
+    os.utime(fd)  # on a terminal nobody reads what it says: its session shows in the file, as with a start
     return Session(session_id, fd=fd, turn=turn, torn=torn)
 
 

@@ -24,7 +24,6 @@ from supervisor.core.orphans import is_ending, orphaned, recorded
 from supervisor.core.text import span
 from supervisor.runtime.parts import Parts
 from supervisor.runtime.scan import Scan
-from supervisor.runtime.tree_end import look_from_outside, names
 
 
 class Row(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -144,6 +143,8 @@ def why(parts: Parts, entry: Entry, seen: Scan, notes: Sequence[str] = ()) -> st
 
 
 def _left_behind(parts: Parts, entry: Entry) -> Sequence[str]:
+    from supervisor.runtime.tree_end import look_from_outside, names  # `ps` needs none of it
+
     return names(parts, look_from_outside(parts).tree(entry.entry_id, None, attached=True))
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from supervisor.core.events import Event
     from supervisor.runtime.compose import Context
     from supervisor.runtime.scan import Scan
+    from supervisor.runtime.views import Row
 
 
 @click.command("watch", epilog="Example: supervisor watch --json")
@@ -66,28 +67,27 @@ def _looks(context: Context, agent_id: str | None) -> Iterator[Scan]:
         folder.close()
 
 
-def _news(context: Context, looks: Iterator[Scan]) -> Iterator[tuple[Scan, list[Event]]]:
-    """Each look with what has happened since the one before; a tmux server that is gone is one event."""
+def _news(context: Context, looks: Iterator[Scan]) -> Iterator[tuple[Scan, list[Row], list[Event]]]:
+    """Each look as rows, and with what has happened since the one before; a tmux server that is gone is one event."""
     from supervisor.adapters.tmux import server_alive
     from supervisor.core.events import changes
     from supervisor.runtime.server_losses import ServerLosses
-    from supervisor.runtime.views import Row, rows
+    from supervisor.runtime.views import rows
 
     before: dict[str, Row] | None = None
     losses = ServerLosses(lambda socket: server_alive(socket, env=context.env))
     for seen in looks:
         now, at = rows(context.parts, seen), context.clock.wall_ms()
-        yield seen, losses.take(changes(before, now, now=at), seen.entries, now=at)
+        yield seen, now, losses.take(changes(before, now, now=at), seen.entries, now=at)
         before = {r.entry_id: r for r in now}
 
 
 def _lines(context: Context, looks: Iterator[Scan], *, ended: bool, as_json: bool) -> None:
     from supervisor.core.events import has_ended
     from supervisor.core.text import one_line
-    from supervisor.runtime.views import rows
 
-    for seen, events in _news(context, looks):
-        over = {r.entry_id for r in rows(context.parts, seen) if has_ended(r)}
+    for _, now, events in _news(context, looks):
+        over = {r.entry_id for r in now if has_ended(r)}
         for event in events:
             if event.what == "seen" and event.entry_id in over and not ended:
                 continue
@@ -113,7 +113,7 @@ def _live(context: Context, looks: Iterator[Scan], *, ended: bool) -> None:
 
     gone: list[Event] = []
     with Live(refresh_per_second=4, screen=False) as live:
-        for seen, events in _news(context, looks):
+        for seen, _, events in _news(context, looks):
             gone = still_gone([*gone, *events], seen.entries)
             kept = seen.entries if ended else with_tombstones(seen.entries)
             by_id = {r.entry_id: r for r in rows(context.parts, Scan(kept, seen.judgements, seen.beats))}
